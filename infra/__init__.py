@@ -1,0 +1,1 @@
+"""The part that talks to AWS: network, cluster, nodes, storage and identity."""

@@ -1,0 +1,1 @@
+"""The training program. It runs inside the container image, as `python -m train`."""
