@@ -9,6 +9,7 @@ import pulumi
 
 from infra.instances import instance
 from infra.stack import Infrastructure
+from infra.stack_price import stack_price
 from settings.fields import Settings
 from workloads import ray_cluster
 from workloads.chart_values import KUBERAY_CHART, OPERATOR_NAMESPACE, ChartSpec, releases
@@ -170,7 +171,7 @@ def _outputs(
         "checkpointUri": pulumi.Output.format("{0}/checkpoints/{1}", storage, name),
         "runRecordUri": pulumi.Output.format("{0}/runs/{1}/record.json", bucket, name),
         "transportReportUri": pulumi.Output.format("{0}/runs/{1}/transport.json", bucket, name),
-        "hourlyPriceUsd": hourly_price_usd(settings),
+        "hourlyPriceUsd": stack_price(settings).usd_per_hour,
         "expiresAt": "never",
         "commands": dict(commands(namespace=namespace, cluster=run.cluster)),
         "jobLogs": {

@@ -1,6 +1,6 @@
 """What the standing parts of a stack cost an hour, by a dated table of On-Demand prices.
 
-Nothing here calls AWS, so a price is as old as its source: every row of `table.py` carries the address it was read at and its date.
+Nothing here calls AWS, so a price is as old as its source: every price of `table.py` carries its address and its date.
 """
 
 from infra.prices.hourly import HourlyPrice, PricedItem, StackSize, price

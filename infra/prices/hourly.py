@@ -71,7 +71,8 @@ class PricedItem:
 class HourlyPrice:
     """What a stack costs an hour in USD, before tax, discounts and whatever is billed by use.
 
-    By use means data through NAT gateways and endpoints, traffic between zones and to the internet, S3, logs and KMS requests.
+    By use means data through NAT gateways and endpoints, traffic between zones and to the internet, S3, logs and KMS
+    requests.
     """
 
     items: tuple[PricedItem, ...]
@@ -110,8 +111,8 @@ class HourlyPrice:
 def price(size: StackSize) -> HourlyPrice:
     """Price a stack by the table: On-Demand list prices, with a reservation at the same price as On-Demand.
 
-    Spot and Capacity Block prices follow the market and are not in the table, nor is a Region or type that no source prices: such an item
-    has no price, and then neither has the whole. Items of which the stack has none are left out.
+    Spot and Capacity Block prices follow the market and are not in the table, nor is a Region or type that no source
+    prices: such an item has no price, and then neither has the whole. Items of which the stack has none are left out.
     """
 
     def part(name: str, key: Part, quantity: int) -> PricedItem:

@@ -1,10 +1,10 @@
-"""On-Demand list prices in USD by Region, each with its source; a price that no source states is absent, never estimated."""
+"""On-Demand list prices in USD by Region, each with its source; what no source states is absent, never estimated."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
-HOURS_PER_MONTH: Final = 720
+HOURS_PER_MONTH: Final = 730
 """The length of a month in AWS's own estimates: 24 x 365 / 12."""
 
 Part = Literal["eksControlPlane", "natGateway", "publicIpv4", "interfaceEndpoint", "gp3", "kmsKey", "fsxScratch2"]
@@ -49,10 +49,11 @@ _KARPENTER: Final = PriceSource(
     "/pkg/providers/pricing/zz_generated.pricing_aws.go",
     "2026-07-20",
 )
-# The catalog carries no date: it has the P prices that Karpenter's table showed first on this day, and its us-east-1 prices of P types are
-# still those of Karpenter's table of 2026-07-20.
+# The catalog carries no date: it has the P prices that Karpenter's table showed first on this day, and its us-east-1
+# prices of P types are still those of Karpenter's table of 2026-07-20.
 _CATALOG: Final = PriceSource(
-    "https://github.com/skypilot-org/skypilot-catalog/blob/00148f2af3672e2229b4f7bf8157d5a3f36e3c35/catalogs/v8/aws/vms.csv",
+    "https://github.com/skypilot-org/skypilot-catalog/blob/00148f2af3672e2229b4f7bf8157d5a3f36e3c35"
+    "/catalogs/v8/aws/vms.csv",
     "2025-06-23",
 )
 
@@ -60,8 +61,8 @@ _CATALOG: Final = PriceSource(
 def _instance_source(region: str, instance_type: str) -> PriceSource:
     """Name the source of a cell of the table.
 
-    Karpenter's table has us-east-1 alone. Elsewhere CPU and G types come from the file behind AWS's own On-Demand page, whose us-east-1
-    prices for them are still those of Karpenter's table; P types became cheaper after it was archived.
+    Karpenter's table has us-east-1 alone. Elsewhere CPU and G types come from the file behind AWS's own On-Demand page,
+    whose us-east-1 prices for them are still those of Karpenter's table; P types became cheaper after it was archived.
     """
     if region == "us-east-1":
         return _KARPENTER
@@ -120,9 +121,9 @@ def _endpoint(as_of: str) -> PriceSource:
     return PriceSource("https://aws.amazon.com/privatelink/pricing/", as_of)
 
 
-# AWS's pages draw Regional prices with a script, so the days below are those on which the page's or the Price List's figure was
-# published, read out or billed. Missing: NAT gateways in eu-central-1 and eu-north-1, endpoints in us-east-2 and eu-north-1, and
-# FSx for Lustre SCRATCH_2 everywhere (0.14 a GB-month is widely quoted, without a Region).
+# AWS's pages draw Regional prices with a script, so the days below are those on which the page's or the Price List's
+# figure was published, read out or billed. Missing: NAT gateways in eu-central-1 and eu-north-1, endpoints in us-east-2
+# and eu-north-1, and FSx for Lustre SCRATCH_2 everywhere (0.14 a GB-month is widely quoted, without a Region).
 PARTS: Final[Mapping[Part, Mapping[str, UnitPrice]]] = MappingProxyType(
     {
         "eksControlPlane": {region: UnitPrice(0.10, "hour", _EKS) for region in PRICED_REGIONS},
