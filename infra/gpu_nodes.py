@@ -73,7 +73,7 @@ class GpuNodes(pulumi.ComponentResource):
             tags=self._tags,
             opts=pulumi.ResourceOptions(
                 parent=self,
-                depends_on=[*args.cluster.networking, role],
+                depends_on=[*args.cluster.networking, *role.permissions],
                 # Two groups at once would need twice the capacity.
                 delete_before_replace=True,
                 custom_timeouts=pulumi.CustomTimeouts(create="30m", update="60m", delete="30m"),

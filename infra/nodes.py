@@ -2,7 +2,8 @@
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pulumi
 import pulumi_aws as aws
@@ -18,20 +19,30 @@ METADATA = aws.ec2.LaunchTemplateMetadataOptionsArgs(
 """IMDSv2 with one hop: a pod cannot take the node's credentials."""
 
 
-def node_role(name: str, *, tag: Tagger, opts: pulumi.ResourceOptions) -> aws.iam.Role:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRole:
+    """The IAM role of a node group, and the permissions without which a node that has it never joins."""
+
+    arn: pulumi.Output[str]
+    permissions: Sequence[pulumi.Resource]
+
+
+def node_role(name: str, *, tag: Tagger, opts: pulumi.ResourceOptions) -> NodeRole:
     """Make the IAM role of a node group; nodes are let into the cluster by EKS itself."""
     role = aws.iam.Role(
         name, assume_role_policy=trust("ec2.amazonaws.com", "sts:AssumeRole"), tags=tag(name), opts=opts
     )
     partition = aws.get_partition_output().partition
-    for policy in NODE_POLICIES:
+    permissions = [
         aws.iam.RolePolicyAttachment(
             f"{name}-{policy}",
             role=role.name,
             policy_arn=pulumi.Output.format("arn:{0}:iam::aws:policy/{1}", partition, policy),
             opts=opts,
         )
-    return role
+        for policy in NODE_POLICIES
+    ]
+    return NodeRole(arn=role.arn, permissions=permissions)
 
 
 def trust(service: str, *actions: str) -> str:

@@ -65,7 +65,7 @@ class SystemNodes(pulumi.ComponentResource):
             node_repair_config=aws.eks.NodeGroupNodeRepairConfigArgs(enabled=True),
             labels=labels.system_node(),
             tags=tags,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[*args.cluster.networking, role]),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[*args.cluster.networking, *role.permissions]),
         )
         after = pulumi.ResourceOptions(parent=self, depends_on=[self.group], deleted_with=args.cluster.control_plane)
         # Node repair acts on a GPU fault only when the monitoring agent reports it.

@@ -82,7 +82,11 @@ class World(mocks.Mocks):
     def of(self, kind: str) -> list[Registered]:
         """Return the resources whose type ends with `:kind`, components of ours left out."""
         ours = "efa-ray-train:"
-        return [found for found in self.resources.values() if found.type.rpartition(":")[2] == kind and not found.type.startswith(ours)]
+        return [
+            found
+            for found in self.resources.values()
+            if found.type.rpartition(":")[2] == kind and not found.type.startswith(ours)
+        ]
 
     def one(self, kind: str, name: str = "") -> Registered:
         """Return the only resource of a kind, or the one with a name."""
@@ -91,15 +95,21 @@ class World(mocks.Mocks):
         return found[0]
 
     def ancestors(self, urn: str) -> set[str]:
-        """Return every URN that must stand before `urn`, through parents' dependencies too."""
+        """Return every URN that must stand before `urn`: the engine orders by dependencies and by parents."""
         seen: set[str] = set()
         pending = [urn]
         while pending:
-            for above in self.resources[pending.pop()].depends_on - seen:
-                seen.add(above)
-                if above in self.resources:
-                    pending.append(above)
+            found = self.resources.get(pending.pop())
+            above = {*found.depends_on, found.parent} - seen if found else set[str]()
+            seen |= above
+            pending += above
         return seen
+
+    def deleted_with(self, found: Registered) -> str:
+        """Return what a resource is deleted with: its own, or its parents', as the engine hands it down."""
+        if found.deleted_with or found.parent not in self.resources:
+            return found.deleted_with
+        return self.deleted_with(self.resources[found.parent])
 
 
 class Monitor(mocks.MockMonitor):

@@ -227,7 +227,11 @@ def test_how_long_pulumi_waits_makes_no_new_run(change: Mapping[str, Any]) -> No
         ("finished", {"jobStatus": "STOPPED"}, "ended as STOPPED"),
         ("finished", {"jobStatus": "RUNNING"}, "ended as RUNNING"),
         ("finished", {"jobStatus": "FAILED", "message": "rank 3: out of memory"}, "rank 3: out of memory"),
-        ("finished", {"jobDeploymentStatus": "Failed", "reason": "DeadlineExceeded"}, "ended as nothing (deployment Failed)"),
+        (
+            "finished",
+            {"jobDeploymentStatus": "Failed", "reason": "DeadlineExceeded"},
+            "ended as nothing (deployment Failed)",
+        ),
         ("finished", None, "ended as nothing"),
         ("running", {"jobStatus": "RUNNING"}, None),
         ("running", {"jobStatus": "PENDING"}, None),
