@@ -78,11 +78,11 @@ def test_stand_ins_carry_the_pinned_versions(chart: str, version: str) -> None:
 
 
 def test_r20_plugins_ask_for_labels_that_the_node_group_sets() -> None:
-    labels = labels.gpu_node(efa=True)
+    node = labels.gpu_node(efa=True)
     for values in (nvidia_device_plugin_values(SPEC), efa_device_plugin_values(SPEC)):
         selector = values["nodeSelector"]
         assert isinstance(selector, dict)
-        assert selector.items() <= labels.items()
+        assert selector.items() <= node.items()
 
 
 def test_r22_the_allow_list_is_the_type_in_use() -> None:
