@@ -4,10 +4,10 @@ Key `gpuNodeCount` in `Pulumi.<stack>.yaml` is field `gpu_node_count` here. `Pul
 engine; a test keeps the two equal.
 """
 
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 import versions
 
@@ -65,7 +65,7 @@ class ClusterSettings:
     addon_versions: Annotated[
         dict[str, str],
         Field(description="EKS add-on name to version; an add-on not named here gets the default that EKS publishes."),
-    ] = Field(default_factory=dict)
+    ] = field(default_factory=dict[str, str])
     system_instance_type: Annotated[
         Text, Field(description="CPU node for the KubeRay operator, the Ray head and monitoring.")
     ] = "m7i.2xlarge"
@@ -146,9 +146,9 @@ class RaySettings:
     worker_ray_start_params: Annotated[
         dict[str, str],
         Field(description="Further `ray start` parameters of a worker; num-gpus, if given, must equal its GPUs."),
-    ] = Field(default_factory=dict)
+    ] = field(default_factory=dict[str, str])
     worker_environment: Annotated[dict[str, str], Field(description="Further environment variables of a worker.")] = (
-        Field(default_factory=dict)
+        field(default_factory=dict[str, str])
     )
 
 

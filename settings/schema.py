@@ -73,14 +73,8 @@ def _keys_of(group: str, cls: type) -> Iterator[Key]:
             field=field.name,
             annotation=hints[field.name],
             description=info.description or "",
-            default=_default(field.default),
+            default=field.default if field.default_factory is MISSING else field.default_factory(),
         )
-
-
-def _default(declared: Any) -> Any:
-    if isinstance(declared, FieldInfo):
-        return MISSING if declared.is_required() else declared.get_default(call_default_factory=True)
-    return declared
 
 
 @functools.cache

@@ -1,0 +1,86 @@
+"""How long a person waits for a preview: `python -m benchmarks.preview [--runs N] [--json]`.
+
+Each row is a fresh process; files are warm in the page cache and compiled, since one uncounted run comes first.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).parents[1]
+ROWS = {
+    "python -m settings Pulumi.dev.yaml": (["-m", "settings", "Pulumi.dev.yaml"], 2.0),
+    "import settings, infra, workloads": (["-c", "import settings.stack, infra.stack, workloads.stack"], 2.0),
+    "preview of rehearsal, policies on": (["-m", "rehearsal", "preview"], 15.0),
+}
+"""Command of each row, and the seconds that it aims at on 2 cores."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """Wall-clock seconds of one command over all runs."""
+
+    command: str
+    median: float
+    least: float
+    most: float
+    target: float
+
+
+def measure(name: str, runs: int) -> Row:
+    """Run a command `runs` times after one that does not count.
+
+    Raises subprocess.CalledProcessError: the command failed, so its time says nothing.
+    """
+    arguments, target = ROWS[name]
+    seconds: list[float] = []
+    for _ in range(runs + 1):
+        begun = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], cwd=ROOT, check=True, capture_output=True, env=_environment())
+        seconds.append(time.perf_counter() - begun)
+    counted = seconds[1:]
+    return Row(command=name, median=statistics.median(counted), least=min(counted), most=max(counted), target=target)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the rows; return 1 when a median misses its target."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.preview", description=__doc__)
+    parser.add_argument("--runs", type=int, default=5, help="counted runs of each command (default 5)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options = parser.parse_args(arguments)
+    console = Console(stderr=True)
+    rows: list[Row] = []
+    for name in ROWS:
+        with console.status(f"{name}: {options.runs + 1} runs"):
+            rows.append(measure(name, options.runs))
+    machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+    if options.json:
+        print(json.dumps({"machine": machine, "runs": options.runs, "rows": [asdict(row) for row in rows]}))
+    else:
+        table = Table(title=f"seconds, {options.runs} runs; {machine}")
+        for heading in ("command", "median", "min", "max", "target"):
+            table.add_column(heading)
+        for row in rows:
+            table.add_row(row.command, *(f"{value:.2f}" for value in (row.median, row.least, row.most, row.target)))
+        Console().print(table)
+    return 0 if all(row.median <= row.target for row in rows) else 1
+
+
+def _environment() -> dict[str, str]:
+    # Without compiled files every run would compile the SDKs anew.
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
