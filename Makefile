@@ -1,0 +1,62 @@
+# Everything that is typed here. `make help` lists it. Needs Python 3.11 to 3.13, git, and either Pulumi or Go; gets the rest itself.
+# Nothing but the asked-for output goes to stdout, so `make -s preview ARGS=--json | jq` works.
+
+STACK ?= rehearsal
+ARGS ?=
+
+UV_VERSION := 0.13.9
+CACHE := $(or $(EFA_RAY_TRAIN_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/efa-ray-train)
+UV := $(CACHE)/uv-$(UV_VERSION)/bin/uv
+READY := .venv/.ready
+PYTHON := .venv/bin/python
+# An official Pulumi runs Python programs through uv.
+export PATH := $(dir $(UV)):$(PATH)
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List these targets.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(READY) ## Make .venv from uv.lock.
+
+.PHONY: bootstrap
+bootstrap: $(READY) ## Get the engine: the installed Pulumi, or a build in the cache (once, 20 minutes on 2 cores).
+	@$(PYTHON) -m rehearsal bootstrap $(ARGS)
+
+.PHONY: preview
+preview: $(READY) ## Preview STACK (rehearsal) with the policies and no AWS account; ARGS go to `pulumi preview`.
+	@$(PYTHON) -m rehearsal preview --stack $(STACK) $(ARGS)
+
+.PHONY: doctor
+doctor: $(READY) ## Say what a rehearsal needs and what of it is there.
+	@$(PYTHON) -m rehearsal doctor $(ARGS)
+
+.PHONY: lint
+lint: $(READY) ## Check style, format and types.
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m pyright
+
+.PHONY: test
+test: lint bootstrap ## Run every check and test, as CI does; ARGS go to pytest.
+	$(PYTHON) -m pytest -n auto $(ARGS)
+
+.PHONY: clean-state
+clean-state: $(READY) ## Remove the state of this checkout's rehearsals; the cache of built tools stays.
+	@$(PYTHON) -m rehearsal clean $(ARGS)
+
+# uv is one program: it is taken out of a throw-away environment, the only use of pip.
+$(UV):
+	@mkdir -p $(CACHE) && work=$$(mktemp -d $(CACHE)/.uv.XXXXXX) && trap 'rm -rf "$$work"' EXIT \
+	  && python3 -m venv "$$work" && "$$work/bin/python" -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION) 1>&2 \
+	  && mkdir -p $(@D) && mv "$$work/bin/uv" $@
+
+# Written last, so an interrupted setup is done again; warm runs only compare dates.
+$(READY): pyproject.toml uv.lock | $(UV)
+	@env -u VIRTUAL_ENV UV_PROJECT_ENVIRONMENT=.venv $(UV) sync --frozen 1>&2
+	@touch $@

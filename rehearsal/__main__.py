@@ -1,0 +1,144 @@
+"""The command line of the rehearsal: `python -m rehearsal VERB`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+
+from rehearsal.errors import RehearsalError
+
+# A verb imports its own modules when it runs: none waits for what another one needs.
+
+_REPOSITORY = Path(__file__).resolve().parents[1]
+_INTERRUPTED = 130
+
+
+class _Arguments(argparse.Namespace):
+    verb: Callable[[_Arguments], int]
+    takes_extra: bool
+    extra: Sequence[str]
+    directory: Path
+    stack: str
+    json: bool
+    policies: bool
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a verb and return the exit status: 0 good, 1 the check said no, 2 bad usage or input, 130 interrupted."""
+    parser = _parser()
+    arguments, extra = parser.parse_known_args(argv, namespace=_Arguments())
+    if extra and not arguments.takes_extra:
+        parser.error(f"unrecognized arguments: {' '.join(extra)}")
+    arguments.extra = extra
+    # An end that is asked for politely must clean up as Ctrl-C does.
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        return arguments.verb(arguments)
+    except RehearsalError as problem:
+        print(problem, file=sys.stderr)
+        return problem.exit_code
+    except KeyboardInterrupt:
+        print("interrupted; nothing is left running", file=sys.stderr)
+        return _INTERRUPTED
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m rehearsal", description=__doc__, allow_abbrev=False)
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+
+    def add(name: str, run: Callable[[_Arguments], int], about: str, *, extra: bool = False) -> argparse.ArgumentParser:
+        verb = verbs.add_parser(name, help=about, description=about, allow_abbrev=False)
+        verb.set_defaults(verb=run, takes_extra=extra)
+        verb.add_argument("--json", action="store_true", help="print one JSON document on stdout and nothing else")
+        verb.add_argument(
+            "-C", "--directory", type=Path, default=_REPOSITORY, help="the Pulumi project (default: this checkout)"
+        )
+        return verb
+
+    add("bootstrap", _bootstrap, "get the engine and the Kubernetes provider: installed ones, or builds in the cache")
+    preview = add(
+        "preview",
+        _preview,
+        "preview a stack with the real engine; further arguments go to `pulumi preview`",
+        extra=True,
+    )
+    preview.add_argument("--stack", default="rehearsal", help="the stack to preview (default: rehearsal)")
+    preview.add_argument("--no-policies", dest="policies", action="store_false", help="leave the policy pack out")
+    add("clean", _clean, "remove the state of this checkout's rehearsals")
+    add("doctor", _doctor, "say what a rehearsal needs and what of it is there")
+    return parser
+
+
+def _bootstrap(arguments: _Arguments) -> int:
+    from rehearsal.toolchain.pulumi import find_toolchain
+
+    toolchain = find_toolchain()
+    found = {
+        "pulumi": str(toolchain.pulumi),
+        "official": toolchain.official,
+        "kubernetes_provider": str(toolchain.kubernetes_provider),
+    }
+    if arguments.json:
+        print(json.dumps(found))
+    else:
+        origin = "installed" if toolchain.official else "built from its Go module"
+        print(f"pulumi ({origin}): {toolchain.pulumi}\nkubernetes provider: {toolchain.kubernetes_provider}")
+    return 0
+
+
+def _preview(arguments: _Arguments) -> int:
+    from rehearsal.engine.preview import preview
+
+    return preview(
+        arguments.directory.resolve(),
+        arguments.stack,
+        json_output=arguments.json,
+        policies=arguments.policies,
+        extra=arguments.extra,
+    )
+
+
+def _clean(arguments: _Arguments) -> int:
+    from rehearsal.engine.locks import find_locks
+    from rehearsal.engine.state import find_state, remove_state
+
+    state = find_state(arguments.directory)
+    for lock in find_locks(state):
+        if not lock.stale:
+            raise RehearsalError(
+                f"stack {lock.path.parent.name}: locked by {lock.user}@{lock.host} (pid {lock.pid}); "
+                f"wait for that run or end it; if there is none, delete {lock.path}"
+            )
+    removed = remove_state(state)
+    if arguments.json:
+        print(json.dumps({"state": str(state.root), "removed": removed}))
+    else:
+        print(f"removed {state.root}" if removed else f"nothing to remove at {state.root}")
+    return 0
+
+
+def _doctor(arguments: _Arguments) -> int:
+    from rehearsal.engine.doctor import examine
+
+    findings = examine(arguments.directory.resolve())
+    if arguments.json:
+        print(json.dumps([{"name": f.name, "found": f.found, "good": f.good, "fix": f.fix} for f in findings]))
+    else:
+        for finding in findings:
+            print(
+                f"{'ok ' if finding.good else 'NO '} {finding.name}: {finding.found}{finding.fix and f'; {finding.fix}'}"
+            )
+    return 0 if all(finding.good for finding in findings) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

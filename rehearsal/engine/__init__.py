@@ -1,0 +1,1 @@
+"""Run a real Pulumi engine on this project with nothing but this machine: own state, own plugins, no cloud."""

@@ -1,0 +1,146 @@
+"""Run the engine as a child and leave nothing of it behind: not on Ctrl-C, not when it is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import IO, TextIO
+
+_PR_SET_CHILD_SUBREAPER = 36
+"""Linux: orphans among our descendants become our children. Source: prctl(2)."""
+_PATIENCE_S = 10.0
+_GRACE_S = 2.0
+_TOLD_LINES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an engine run ended: its exit status, the signal that interrupted it (0 for none), its last lines on stderr."""
+
+    status: int
+    interrupted: int
+    errors: tuple[str, ...]
+
+
+def run_engine(command: Sequence[str], *, env: Mapping[str, str], cwd: Path, quiet: bool = False) -> Outcome:
+    """Run an engine command to its end, its output going where ours goes (`quiet`: nowhere; the outcome has the errors).
+
+    An interrupt lets the engine end its work in order: once, then it is killed if it takes longer than 10 s. Whatever
+    the engine has started and left is ended before this returns (on Linux; elsewhere the plugins end by themselves when
+    they see their engine gone).
+    """
+    _adopt_orphans()
+    others = frozenset(_descendants(frozenset()))
+    shared_terminal = sys.stdin.isatty()
+    interrupted = 0
+    # On a terminal the engine must stay in the foreground group, or it could not draw; the terminal interrupts both.
+    with subprocess.Popen(
+        list(command),
+        env=dict(env),
+        cwd=cwd,
+        stdin=None if shared_terminal else subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL if quiet else None,
+        stderr=subprocess.PIPE,
+        process_group=None if shared_terminal else 0,
+    ) as process:
+
+        def interrupt(number: int, _frame: FrameType | None) -> None:
+            nonlocal interrupted
+            if not interrupted:
+                interrupted = number
+                if not (shared_terminal and number == signal.SIGINT):
+                    process.send_signal(signal.SIGINT)
+                threading.Thread(target=_kill_after, args=(process, _PATIENCE_S), daemon=True).start()
+
+        previous = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+        errors: deque[str] = deque(maxlen=_TOLD_LINES)
+        relay = threading.Thread(
+            target=_relay, args=(process.stderr, None if quiet else sys.stderr, errors), daemon=True
+        )
+        relay.start()
+        try:
+            status = process.wait()
+        finally:
+            _end_descendants(others)
+            relay.join()
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+    return Outcome(status, interrupted, tuple(errors))
+
+
+def _relay(source: IO[bytes] | None, target: TextIO | None, kept: deque[str]) -> None:
+    for line in source or ():
+        text = line.decode(errors="replace")
+        kept.append(text.rstrip("\n"))
+        if target is not None:
+            target.write(text)
+            target.flush()
+
+
+def _kill_after(process: subprocess.Popen[bytes], seconds: float) -> None:
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def _adopt_orphans() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _end_descendants(others: frozenset[int]) -> None:
+    """End what the engine has left: ask first, kill after a moment. `others` are children of ours that it did not start."""
+    deadline = time.monotonic() + _GRACE_S
+    asked: set[int] = set()
+    while left := _descendants(others):
+        late = time.monotonic() > deadline
+        for pid in left:
+            if late or pid not in asked:
+                _signal(pid, signal.SIGKILL if late else signal.SIGTERM)
+                asked.add(pid)
+        for pid in asked:
+            _reap(pid)
+        time.sleep(0.02)
+
+
+def _descendants(others: frozenset[int]) -> list[int]:
+    """Return the pids of the living processes under this one, save `others` and what is under those (Linux: /proc)."""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            # After the name, which is in parentheses and may hold anything: state, then the parent.
+            state, parent = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[:2]
+        except (OSError, ValueError):
+            continue
+        if state != "Z":
+            children.setdefault(int(parent), []).append(int(stat.parent.name))
+    found: list[int] = []
+    waiting = [os.getpid()]
+    while waiting:
+        below = [pid for pid in children.get(waiting.pop(), []) if pid not in others]
+        found += below
+        waiting += below
+    return found
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def _reap(pid: int) -> None:
+    """Collect an adopted child that has ended; one that is another's child is collected there."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)

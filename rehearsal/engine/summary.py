@@ -1,0 +1,94 @@
+"""Count what an engine run would do, from the engine's own event log."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypedDict
+
+
+class _Summary(TypedDict, total=False):
+    resourceChanges: dict[str, int]
+
+
+class _PolicyEvent(TypedDict, total=False):
+    resourceUrn: str
+    message: str
+    policyName: str
+    policyPackName: str
+    enforcementLevel: str
+
+
+class _Event(TypedDict, total=False):
+    summaryEvent: _Summary
+    policyEvent: _PolicyEvent
+
+
+_PLAN = ("create", "update", "replace", "delete", "read", "import", "same")
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyFinding:
+    """What a policy said about a resource, or about the stack (an empty `resource`)."""
+
+    level: str
+    """mandatory: the run fails; advisory: it goes on."""
+    policy: str
+    resource: str
+    message: str
+
+    def text(self) -> str:
+        """Return the finding in one line."""
+        about = f" {self.resource.rsplit('::', 1)[-1]}" if self.resource else ""
+        return f"{self.level} {self.policy}{about}: {' '.join(self.message.split())}"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a run found: resources by what would happen to them, and what the policies said."""
+
+    changes: dict[str, int]
+    findings: tuple[PolicyFinding, ...]
+
+    def num_findings(self, level: str) -> int:
+        """Return how many findings are enforced at `level`."""
+        return sum(finding.level == level for finding in self.findings)
+
+    @property
+    def resources(self) -> int:
+        """Return the number of resources that the stack has after the run."""
+        return sum(count for what, count in self.changes.items() if what != "delete")
+
+    def text(self) -> str:
+        """Return the counts for a line of text, such as `83 resources (80 create, 3 same)`."""
+        parts = [f"{self.changes[what]} {what}" for what in _PLAN if self.changes.get(what)]
+        parts += [f"{count} {what}" for what, count in sorted(self.changes.items()) if what not in _PLAN]
+        return f"{self.resources} resources ({', '.join(parts) or 'none'})"
+
+
+def read_summary(event_log: Path) -> Summary:
+    """Read the log that the engine writes with --event-log: one JSON event a line.
+
+    Source of the format: sdk/go/common/apitype/events.go in pulumi/pulumi. A run that failed early has no summary
+    event, and then no resources are counted. A log that was never begun counts as empty, and a last line that was cut
+    off when the engine was killed is left out.
+    """
+    changes: dict[str, int] = {}
+    findings: list[PolicyFinding] = []
+    whole = event_log.read_text(encoding="utf-8").rpartition("\n")[0] if event_log.exists() else ""
+    for line in whole.splitlines():
+        event: _Event = json.loads(line)
+        if "summaryEvent" in event:
+            changes = event["summaryEvent"].get("resourceChanges", {})
+        if "policyEvent" in event:
+            said = event["policyEvent"]
+            findings.append(
+                PolicyFinding(
+                    said.get("enforcementLevel", "advisory"),
+                    said.get("policyName", ""),
+                    said.get("resourceUrn", ""),
+                    said.get("message", ""),
+                )
+            )
+    return Summary(dict(changes), tuple(findings))

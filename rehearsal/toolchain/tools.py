@@ -1,0 +1,89 @@
+"""What is built, from which Go module, at which version. A new tool is one more row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+GO_DIRECTORY = Path(__file__).resolve().parents[1] / "go"
+
+
+class Into(Enum):
+    """Where a file out of a Go module goes: beside the sources before the build, or beside the binaries."""
+
+    SOURCES = "sources"
+    ENTRY = "entry"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModuleFile:
+    """A file taken out of a Go module that `go.mod` names, because `go build` alone does not bring it."""
+
+    module: str
+    path: str
+    into: Into
+    version: str | None = None
+    """Written into the `version` field of the JSON file when set: published schemas carry none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One Go module of ours and the binaries that are built from it."""
+
+    name: str
+    version: str
+    sources: Path
+    """The directory of go.mod, go.sum and the Go files."""
+    binaries: Mapping[str, str]
+    """Binary name to Go package."""
+    version_symbol: str | None = None
+    """Go variable that the linker sets to `linked_version`."""
+    linked_version: str = ""
+    files: tuple[ModuleFile, ...] = field(default=())
+    cost: str
+    """What a first build takes, told to whoever waits for it."""
+
+
+ENGINE = Tool(
+    name="pulumi",
+    version="3.274.1",
+    sources=GO_DIRECTORY / "pulumi",
+    binaries={"pulumi": "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi"},
+    version_symbol="github.com/pulumi/pulumi/sdk/v3/go/common/version.Version",
+    linked_version="v3.274.1",
+    files=(
+        ModuleFile(
+            module="github.com/pulumi/pulumi/sdk/v3",
+            path="python/cmd/pulumi-language-python-exec",
+            into=Into.ENTRY,
+        ),
+    ),
+    cost="about 7 CPU-minutes the first time",
+)
+
+_KUBERNETES_MODULE = "github.com/pulumi/pulumi-kubernetes/provider/v4"
+_KUBERNETES_FILES = "cmd/pulumi-resource-kubernetes"
+
+KUBERNETES_PROVIDER = Tool(
+    name="pulumi-kubernetes",
+    version="4.25.0",
+    sources=GO_DIRECTORY / "pulumi-kubernetes",
+    binaries={"pulumi-resource-kubernetes": "."},
+    version_symbol=f"{_KUBERNETES_MODULE}/pkg/version.Version",
+    linked_version="4.25.0",
+    files=(
+        ModuleFile(
+            module=_KUBERNETES_MODULE,
+            path=f"{_KUBERNETES_FILES}/schema.json",
+            into=Into.SOURCES,
+            version="4.25.0",
+        ),
+        ModuleFile(module=_KUBERNETES_MODULE, path=f"{_KUBERNETES_FILES}/terraform-mapping.json", into=Into.SOURCES),
+    ),
+    cost="about 14 CPU-minutes the first time",
+)
+
+KUBERAY_MODULE = "github.com/ray-project/kuberay/ray-operator"
+KUBERAY_VERSION = "1.6.1"

@@ -1,0 +1,83 @@
+"""Clients of a local AWS for tests."""
+
+import json
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+REGION = "us-east-2"
+ROLE = "arn:aws:iam::123456789012:role/node"
+CONFIG = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
+
+
+class Aws:
+    """boto3 clients of one local AWS, and what tests need again and again."""
+
+    def __init__(self, endpoint: str) -> None:
+        self.endpoint = endpoint
+        session: Any = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name=REGION)
+        self.client = lambda service: session.client(service, endpoint_url=endpoint, config=CONFIG)
+        self.ec2: Any = self.client("ec2")
+        self.eks: Any = self.client("eks")
+
+    def reset(self) -> None:
+        request = urllib.request.Request(f"{self.endpoint}/moto-api/reset", method="POST")
+        urllib.request.urlopen(request).close()
+
+    def network(self, zones: str = "ab") -> tuple[str, list[str]]:
+        """Make a VPC with a subnet per zone letter."""
+        vpc = self.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+        subnets = [
+            self.ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{index}.0/24", AvailabilityZone=f"{REGION}{zone}")["Subnet"]["SubnetId"]
+            for index, zone in enumerate(zones)
+        ]
+        return vpc, subnets
+
+    def cluster(self, subnets: list[str], **more: Any) -> dict[str, Any]:
+        return self.eks.create_cluster(
+            name="train",
+            roleArn=ROLE,
+            resourcesVpcConfig={"subnetIds": subnets[:2]},
+            accessConfig={"authenticationMode": "API"},
+            **more,
+        )["cluster"]
+
+    def template(self, **data: Any) -> str:
+        given = {"InstanceType": "g6.12xlarge", **data}
+        made = self.ec2.create_launch_template(LaunchTemplateName="gpu", LaunchTemplateData=given)
+        return made["LaunchTemplate"]["LaunchTemplateId"]
+
+    def node_group(self, subnets: list[str], template: str | None = None, name: str = "gpu", **more: Any) -> dict[str, Any]:
+        if template is not None:
+            more["launchTemplate"] = {"id": template, "version": "1"}
+        sizes = {"minSize": 0, "desiredSize": 2, "maxSize": 4}
+        arguments = {"scalingConfig": sizes, **more}
+        return self.eks.create_nodegroup(
+            clusterName="train", nodegroupName=name, subnets=subnets, nodeRole=ROLE, **arguments
+        )["nodegroup"]
+
+    def running(self) -> list[dict[str, Any]]:
+        reservations = self.ec2.describe_instances()["Reservations"]
+        found = [instance for reservation in reservations for instance in reservation["Instances"]]
+        return [instance for instance in found if instance["State"]["Name"] == "running"]
+
+
+def refused(call: Any, code: str, *words: str) -> str:
+    """Expect the API to refuse with a code, in a message that has these words."""
+    with pytest.raises(ClientError) as caught:
+        call()
+    error: Any = caught.value.response["Error"]
+    assert error["Code"] == code
+    for word in words:
+        assert word in error["Message"]
+    return error["Message"]
+
+
+def set_faults(path: Path, monkeypatch: pytest.MonkeyPatch, *faults: dict[str, Any]) -> None:
+    path.write_text(json.dumps({"faults": list(faults)}), encoding="utf-8")
+    monkeypatch.setenv("EFA_RAY_TRAIN_FAULTS", str(path))
