@@ -44,7 +44,7 @@ lint: $(READY) ## Check style, format and types.
 
 .PHONY: test
 test: lint bootstrap ## Run every check and test, as CI does; ARGS go to pytest.
-	$(PYTHON) -m pytest -n auto $(ARGS)
+	$(PYTHON) -m pytest -n auto --dist loadgroup $(ARGS)
 
 .PHONY: clean-state
 clean-state: $(READY) ## Remove the state of this checkout's rehearsals; the cache of built tools stays.

@@ -39,7 +39,7 @@ def check_private_subnets(graph: Graph) -> Iterator[Finding]:
         if group.subnet_gap is not None:
             yield not_checked(group.resource, group.subnet_gap, then="the subnets are private")
         elif not group.subnets:
-            ids = ", ".join(known_ids(group.resource, "subnetIds")) or "of the node group"
+            ids = ", ".join(known_ids(group.resource, "subnetIds"))
             yield not_visible(group.resource, f"subnet {ids}", check="aws ec2 describe-route-tables (no route to igw-)")
         for subnet in group.subnets:
             if subnet.urn not in seen:

@@ -30,6 +30,8 @@ def engine_environment(
         for name, value in environ.items()
         if not name.startswith(("AWS_", "PULUMI_")) or name in PASSPHRASE_VARIABLES
     }
+    # Uncompiled, the SDKs' modules cost several seconds in each process that imports them.
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)
     directories = [Path(sys.executable).parent, toolchain.pulumi.parent]
     if toolchain.language_host is not None:
         directories.append(toolchain.language_host.parent)

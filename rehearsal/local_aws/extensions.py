@@ -13,6 +13,7 @@ from .launch_templates import CheckedLaunchTemplates
 from .placement_groups import PlacementGroups
 from .quotas import Quotas
 from .reservations import CapacityReservations
+from .tags import TagsOfAdded
 
 ADDED: dict[str, tuple[str, ...]] = {
     "ec2, new": (
@@ -27,6 +28,8 @@ ADDED: dict[str, tuple[str, ...]] = {
         "CreateLaunchTemplate",
         "CreateLaunchTemplateVersion",
         "CreateNatGateway",
+        "CreateTags",
+        "DeleteTags",
         "DeleteNatGateway",
         "DeleteSubnet",
         "DeleteSecurityGroup",
@@ -87,7 +90,7 @@ EKS_PATHS = (
 )
 
 
-class LocalEc2(PlacementGroups, CapacityReservations, CheckedLaunchTemplates, GuardedDeletes):
+class LocalEc2(PlacementGroups, CapacityReservations, CheckedLaunchTemplates, GuardedDeletes, TagsOfAdded):
     """moto's EC2 with the additions."""
 
 

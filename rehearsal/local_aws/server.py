@@ -25,6 +25,8 @@ class LocalAws:
         _refuse_taken(port)
         # Without this, moto has no AmazonEKSClusterPolicy to attach. It reads the variable when IAM is first used.
         os.environ.setdefault("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
+        # Nobody asks for images here, and making moto's takes longer than everything else it does at first use.
+        os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
         # Imported here: moto takes seconds to import, and a client of this module may only want its name.
         from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler
         from werkzeug.serving import make_server

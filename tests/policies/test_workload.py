@@ -215,3 +215,21 @@ def test_unknown_serve_parts_are_not_checked(path: str) -> None:
     stack = good_stack()
     stack.edit("ray", path, UNKNOWN)
     assert [(s.rule, s.level) for s in said(stack)] == [("no-serve", "not-checked")]
+
+
+def test_a_ray_service_may_serve() -> None:
+    stack = good_stack()
+    spec = {"rayClusterConfig": stack.resources["ray"].props["spec"]}
+    annotations = {"annotations": {"ray.io/enable-serve-service": "true"}}
+    stack.add("serving", "kubernetes:ray.io/v1:RayService", {"metadata": annotations, "spec": spec})
+    assert [s for s in said(stack) if s.rule == "no-serve"] == []
+
+
+def test_workers_without_gpus_and_efa_are_not_counted_against_the_gpu_nodes() -> None:
+    stack = good_stack()
+    amounts: dict[str, Value] = {"cpu": "1", "memory": "1Gi"}
+    container: Value = {"image": "a@sha256:" + "0" * 64, "resources": {"requests": amounts, "limits": amounts}}
+    workers = at(stack.resources["ray"].props, "spec", "workerGroupSpecs", 0)
+    cpu: Value = {"groupName": "cpu", "replicas": 50, "template": {"spec": {"containers": [container]}}}
+    stack.edit("ray", "spec.workerGroupSpecs", [workers, cpu])
+    assert said(stack) == []

@@ -98,7 +98,9 @@ def test_a_type_that_the_zone_does_not_offer_is_refused_before_anything_is_made(
 
 
 def test_a_type_that_the_region_does_not_offer_is_no_zone_problem() -> None:
-    with pytest.raises(pulumi.RunError, match=r"gpuInstanceType: found g6\.12xlarge, which no zone of us-east-2 offers"):
+    with pytest.raises(
+        pulumi.RunError, match=r"gpuInstanceType: found g6\.12xlarge, which no zone of us-east-2 offers"
+    ):
         run_program(world=World(offered=()))
 
 

@@ -20,10 +20,33 @@ class Aws:
 
     def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
-        session: Any = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name=REGION)
-        self.client = lambda service: session.client(service, endpoint_url=endpoint, config=CONFIG)
-        self.ec2: Any = self.client("ec2")
-        self.eks: Any = self.client("eks")
+        self.account = 0
+        self._clients: dict[tuple[str, str], Any] = {}
+
+    @property
+    def ec2(self) -> Any:
+        return self.client("ec2")
+
+    @property
+    def eks(self) -> Any:
+        return self.client("eks")
+
+    def client(self, service: str, region: str = REGION) -> Any:
+        if (service, region) not in self._clients:
+            session: Any = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name=region)
+            client = session.client(service, endpoint_url=self.endpoint, config=CONFIG)
+            client.meta.events.register("before-sign", self._sign)
+            self._clients[service, region] = client
+        return self._clients[service, region]
+
+    def fresh(self) -> "Aws":
+        """Go on in an account that nobody used yet."""
+        self.account += 1
+        return self
+
+    def _sign(self, request: Any, **_: Any) -> None:
+        # moto's own header for tests of several accounts.
+        request.headers["x-moto-account-id"] = f"{self.account:012}"
 
     def reset(self) -> None:
         request = urllib.request.Request(f"{self.endpoint}/moto-api/reset", method="POST")

@@ -119,7 +119,10 @@ def test_a_stand_in_ends_with_its_engine(state: State) -> None:
         assert int(process.stdout.readline()) > 0
         # The engine holds the other end of a plugin's input; a killed engine lets go of it.
         process.stdin.close()
-        process.wait(30)
+        try:
+            process.wait(15)
+        finally:
+            process.kill()
 
 
 def test_a_launcher_runs_the_module_with_its_arguments(state: State) -> None:

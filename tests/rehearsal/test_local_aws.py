@@ -11,7 +11,7 @@ from rehearsal.local_aws.extensions import ADDED, LocalEc2, LocalEks
 from rehearsal.local_aws.instance_types import network_facts
 from rehearsal.local_aws.quotas import Quotas
 from rehearsal.local_aws.server import serving
-from tests.rehearsal.local_aws_support import REGION, ROLE, Aws, refused
+from tests.rehearsal.local_aws_support import REGION, Aws, refused
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +22,16 @@ def server() -> Iterator[Aws]:
 
 @pytest.fixture
 def aws(server: Aws) -> Aws:
-    server.reset()
-    return server
+    return server.fresh()
+
+
+def test_a_reset_forgets_what_was_added(aws: Aws) -> None:
+    aws.ec2.create_placement_group(GroupName="gpu", Strategy="cluster")
+    _, subnets = aws.network()
+    aws.cluster(subnets)
+    aws.reset()
+    assert aws.ec2.describe_placement_groups()["PlacementGroups"] == []
+    refused(lambda: aws.eks.describe_addon(clusterName="train", addonName="vpc-cni"), "ResourceNotFoundException")
 
 
 def test_each_added_action_is_there() -> None:
@@ -69,15 +77,10 @@ def test_capacity_reservation_is_made_and_cancelled(aws: Aws) -> None:
 
 
 def test_capacity_reservation_in_a_zone_without_the_type(aws: Aws) -> None:
-    ec2 = aws.client("ec2")
-    offered = {entry["Location"] for entry in catalog.offerings("us-west-2", by="availability-zone", types=["p5.48xlarge"])}
+    offered = {entry["Location"] for entry in catalog.offerings("us-west-2", by="availability-zone", types=["p4de.24xlarge"])}
     without = next(zone for zone in catalog.zones("us-west-2") if zone not in offered)
-    asked: dict[str, Any] = {"InstanceType": "p5.48xlarge", "InstancePlatform": "Linux/UNIX", "AvailabilityZone": without}
-    del ec2
-    import boto3
-
-    session: Any = boto3.Session(aws_access_key_id="t", aws_secret_access_key="t", region_name="us-west-2")
-    west = session.client("ec2", endpoint_url=aws.endpoint)
+    asked: dict[str, Any] = {"InstanceType": "p4de.24xlarge", "InstancePlatform": "Linux/UNIX", "AvailabilityZone": without}
+    west = aws.client("ec2", "us-west-2")
     message = refused(lambda: west.create_capacity_reservation(**asked, InstanceCount=1), "Unsupported", without)
     assert ", ".join(sorted(offered)) in message
 
@@ -222,15 +225,3 @@ def test_managed_policies_can_be_attached(aws: Aws) -> None:
 def test_what_is_not_implemented_says_so(aws: Aws) -> None:
     refused(lambda: aws.ec2.describe_capacity_block_offerings(CapacityDurationHours=24), "NotImplemented", "does not have this (ec2)")
     refused(lambda: aws.eks.list_insights(clusterName="train"), "NotImplemented", "does not have this (eks)")
-    pricing = aws.client("savingsplans")
-    refused(pricing.describe_savings_plans, "NotImplemented", "savingsplans")
-
-
-def test_a_reset_forgets_what_was_added(aws: Aws) -> None:
-    aws.ec2.create_placement_group(GroupName="gpu", Strategy="cluster")
-    _, subnets = aws.network()
-    aws.cluster(subnets)
-    aws.reset()
-    assert aws.ec2.describe_placement_groups()["PlacementGroups"] == []
-    refused(lambda: aws.eks.describe_addon(clusterName="train", addonName="vpc-cni"), "ResourceNotFoundException")
-    assert ROLE

@@ -21,8 +21,7 @@ def server() -> Iterator[Aws]:
 
 @pytest.fixture
 def aws(server: Aws) -> Aws:
-    server.reset()
-    return server
+    return server.fresh()
 
 
 def test_cluster_has_what_eks_makes_for_it_and_takes_it_along(aws: Aws) -> None:
@@ -47,10 +46,7 @@ def test_cluster_in_one_zone(aws: Aws) -> None:
 
 
 def test_cluster_in_a_zone_without_control_planes(aws: Aws) -> None:
-    import boto3
-
-    session: Any = boto3.Session(aws_access_key_id="t", aws_secret_access_key="t", region_name="us-east-1")
-    ec2, eks = (session.client(service, endpoint_url=aws.endpoint) for service in ("ec2", "eks"))
+    ec2, eks = (aws.client(service, "us-east-1") for service in ("ec2", "eks"))
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
     subnets = [
         ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{index}.0/24", AvailabilityZone=f"us-east-1{zone}")["Subnet"]["SubnetId"]
