@@ -31,7 +31,7 @@ def check_images(resource: Resource) -> Iterator[Finding]:
             f"image {image} in {kind(resource)} {resource.name} ({', '.join(dict.fromkeys(paths))})",
             allowed="REPOSITORY@sha256:DIGEST",
             why="a tag can name another image tomorrow, on one node and not on the other",
-            fix="set image to the digest that `trainctl pin` prints",
+            fix="pulumi config set image REPOSITORY@sha256:DIGEST, the digest as the registry gives it",
         )
 
 

@@ -97,8 +97,11 @@ def check_fit(graph: Graph) -> Iterator[Finding]:
 
 
 def _fit(worker: RayGroup, nodes: list[NodeGroup]) -> Iterator[Finding]:
+    # KubeRay takes absent replicas for the least that it may run, and an absent number of hosts for one.
+    least = at(worker.body, "minReplicas")
     replicas, hosts = at(worker.body, "replicas"), at(worker.body, "numOfHosts")
-    pods_wanted = (number(replicas) if replicas is not None else 1, number(hosts) if hosts is not None else 1)
+    replicas = replicas if replicas is not None else least if least is not None else 0
+    pods_wanted = (number(replicas), number(hosts if hosts is not None else 1))
     room = 0
     offers: list[str] = []
     for group in nodes:

@@ -31,14 +31,14 @@ def check_one_zone(graph: Graph) -> Iterator[Finding]:
     zones: set[str] = set()
     undecided = False
     for group in node_groups(graph):
-        if group.has_gpus is UNKNOWN or group.efa is UNKNOWN:
-            yield not_checked(group.resource, "whether the group has GPUs or EFA devices", then=_ONE_ZONE)
-            undecided = True
-        elif group.has_gpus or group.efa:
+        if group.has_gpus is True or group.efa is True:
             places = _places(graph, group)
             zones.update(zone for place in places if (zone := text(place.zone)))
             undecided |= any(place.zone is UNKNOWN for place in places) or group.subnet_gap is not None
             yield from _one_zone_of_group(group, places)
+        elif UNKNOWN in (group.has_gpus, group.efa):
+            yield not_checked(group.resource, "whether the group has GPUs or EFA devices", then=_ONE_ZONE)
+            undecided = True
     yield from _one_zone_of_users(graph, zones, undecided)
 
 

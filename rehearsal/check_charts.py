@@ -23,8 +23,8 @@ from infra import labels
 from infra.instances import instance
 from rehearsal.charts import SOURCES as STAND_INS
 from rehearsal.documents import as_mapping, as_text
-from rehearsal.helm import find_helm, render
 from rehearsal.errors import RehearsalError
+from rehearsal.helm import find_helm, render
 from rehearsal.scheduling import Manifest, Node, Taint, why_not
 from workloads.chart_values import (
     EFA_CHART,

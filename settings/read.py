@@ -4,7 +4,7 @@ import difflib
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ValidationError
 
@@ -79,8 +79,8 @@ def _value(key: Key, config: Mapping[str, object]) -> Any:
                 )
             )
         return key.default
-    raw: Any = config[full]
-    if isinstance(raw, Mapping) and "secure" in raw:
+    raw = config[full]
+    if _is_secret(raw):
         raise _RefusedError(
             Problem(
                 key=key.name,
@@ -101,6 +101,10 @@ def _value(key: Key, config: Mapping[str, object]) -> Any:
                 fix=_fix(key),
             )
         ) from error
+
+
+def _is_secret(raw: object) -> bool:
+    return isinstance(raw, Mapping) and "secure" in cast("Mapping[object, object]", raw)
 
 
 def _decode(key: Key, raw: object) -> object:

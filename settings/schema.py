@@ -73,7 +73,7 @@ def _keys_of(group: str, cls: type) -> Iterator[Key]:
             field=field.name,
             annotation=hints[field.name],
             description=info.description or "",
-            default=field.default if field.default_factory is MISSING else field.default_factory(),
+            default=field.default_factory() if callable(field.default_factory) else field.default,
         )
 
 

@@ -73,7 +73,8 @@ def run_engine(command: Sequence[str], *, env: Mapping[str, str], cwd: Path, qui
             status = process.wait()
         finally:
             _end_descendants(others)
-            relay.join()
+            # Where orphans cannot be found, one that holds the pipe must not hold us.
+            relay.join(_GRACE_S)
             for number, handler in previous.items():
                 signal.signal(number, handler)
     return Outcome(status, interrupted, tuple(errors))

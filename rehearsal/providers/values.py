@@ -40,7 +40,7 @@ class Unknown:
 UNKNOWN: Final = Unknown()
 
 Value: TypeAlias = "bool | int | float | str | Unknown | list[Value] | dict[str, Value] | None"
-Properties: TypeAlias = "dict[str, Value]"
+Properties: TypeAlias = dict[str, "Value"]
 
 
 def decode(struct: struct_pb2.Struct) -> Properties:

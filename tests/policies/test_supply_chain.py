@@ -8,7 +8,7 @@ IMAGE = "spec.headGroupSpec.template.spec.containers.0.image"
 REST = (
     "allowed: REPOSITORY@sha256:DIGEST; "
     "why: a tag can name another image tomorrow, on one node and not on the other; "
-    "fix: set image to the digest that `trainctl pin` prints"
+    "fix: pulumi config set image REPOSITORY@sha256:DIGEST, the digest as the registry gives it"
 )
 
 

@@ -171,6 +171,22 @@ def test_hosts_of_a_replica_count() -> None:
     assert [s.message.split(";")[0] for s in said(stack)] == ["found 4 pods of workers gpu, each with 4 GPUs and 1 EFA"]
 
 
+@pytest.mark.parametrize(("least", "pods"), [(None, None), (2, None), (3, 3)])
+def test_absent_replicas_are_the_least_that_may_run(least: int | None, pods: int | None) -> None:
+    stack = good_stack()
+    stack.edit("ray", f"{WORKER}.replicas", None)
+    if least is not None:
+        stack.edit("ray", f"{WORKER}.minReplicas", least)
+    counts = [f"found {pods} pods of workers gpu, each with 4 GPUs and 1 EFA"] if pods else []
+    assert [s.message.split(";")[0] for s in said(stack)] == counts
+
+
+def test_three_workers_do_not_fit_two_nodes() -> None:
+    stack = good_stack()
+    stack.edit("ray", f"{WORKER}.replicas", 3)
+    assert [(s.rule, s.level) for s in said(stack)] == [("workers-fit", "violation")]
+
+
 @pytest.mark.parametrize("resource_and_path", [("gpu", "scalingConfig.maxSize"), ("ray", f"{WORKER}.replicas")])
 def test_unknown_sizes_are_not_checked(resource_and_path: tuple[str, str]) -> None:
     stack = good_stack()

@@ -232,3 +232,45 @@ def test_a_file_system_in_another_zone_is_refused() -> None:
         "why: reads across zones are slower, and AWS bills each byte of them; "
         "fix: put the file system into the gpu subnet of gpuAvailabilityZone",
     )
+
+
+@pytest.mark.parametrize(("hidden", "value"), [("instanceType", UNKNOWN), ("networkInterfaces", UNKNOWN)])
+def test_a_group_known_to_have_gpus_or_efa_is_checked_whatever_else_is_unknown(hidden: str, value: Value) -> None:
+    stack = good_stack()
+    span_two_zones(stack)
+    stack.edit("template", hidden, value)
+    stack.edit("template", f"tags.{tokens.TAG_EFA}", None)
+    assert ("one-gpu-zone", "violation") in [(s.rule, s.level) for s in said(stack)]
+
+
+def test_a_group_of_unknown_kind_is_not_checked() -> None:
+    stack = good_stack()
+    stack.edit("system-template", "instanceType", UNKNOWN)
+    message = f"not checked yet: whether the group has GPUs or EFA devices {THEN}"
+    assert Said("one-gpu-zone", "not-checked", "system", message) in said(stack)
+
+
+@pytest.mark.parametrize("kind", ["interface", "efa"])
+@pytest.mark.parametrize("type_", ["g6.12xlarge", "c7gn.16xlarge"])
+def test_gpus_or_efa_alone_tie_a_group_to_one_zone(kind: str, type_: str) -> None:
+    stack = good_stack(instance_type=type_)
+    span_two_zones(stack)
+    for resource in ("gpu", "template", "group"):
+        stack.edit(resource, f"tags.{tokens.TAG_ZONE}", None)
+    stack.edit("template", "networkInterfaces.0.interfaceType", kind)
+    tied = ("one-gpu-zone", "violation") in [(s.rule, s.level) for s in said(stack)]
+    assert tied is (kind == "efa" or type_.startswith("g6"))
+
+
+@pytest.mark.parametrize(("operator", "key"), [("NotIn", tokens.LABEL_ZONE), ("In", "topology.kubernetes.io/region")])
+def test_other_affinities_select_no_zone(operator: str, key: str) -> None:
+    stack = good_stack()
+    expression = {"key": key, "operator": operator, "values": [ZONE]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    stack.edit("ray", "spec.workerGroupSpecs.0.template.spec.nodeSelector", None)
+    stack.edit(
+        "ray",
+        "spec.workerGroupSpecs.0.template.spec.affinity",
+        {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
+    )
+    assert [(s.rule, s.level) for s in said(stack)] == [("one-gpu-zone", "violation")]

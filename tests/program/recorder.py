@@ -115,9 +115,9 @@ class World(mocks.Mocks):
 class Monitor(mocks.MockMonitor):
     """The mock monitor, which also keeps what a registration says beside its inputs."""
 
-    mocks: World
+    mocks: World  # pyright: ignore[reportIncompatibleVariableOverride] - it is given no other
 
-    def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
+    def RegisterResource(self, request: Any) -> Any:
         response = super().RegisterResource(request)
         if request.type == "pulumi:pulumi:Stack":
             return response
@@ -147,7 +147,9 @@ class Monitor(mocks.MockMonitor):
             "kubeconfigJson": '{"secret-in-kubeconfig": true}',
             "clusterSecurityGroupId": "sg-cluster",
         }
-        return mocks._sync_await(rpc.serialize_properties(outputs, {}))
+        return mocks._sync_await(  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage] - as the base class does
+            rpc.serialize_properties(outputs, {})
+        )
 
 
 def run_program(

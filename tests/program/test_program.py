@@ -1,9 +1,10 @@
 """The whole program under mocks: what it registers, in which order, and what it refuses."""
 
 import base64
-import email
 import json
 from collections.abc import Mapping
+from email import message_from_bytes
+from email.message import Message
 from typing import Any
 
 import pulumi
@@ -275,9 +276,9 @@ def test_gpu_group_has_driver_labels_taint_and_an_update_without_spare_nodes(dev
 
 
 def test_local_disks_become_one_volume_for_containerd_and_kubelet(dev: World) -> None:
-    message = email.message_from_bytes(base64.b64decode(dev.one("LaunchTemplate", "gpu").inputs["userData"]))
-    (part,) = message.get_payload()  # pyright: ignore[reportGeneralTypeIssues, reportAssignmentType]
-    assert isinstance(part, email.message.Message)
+    message = message_from_bytes(base64.b64decode(dev.one("LaunchTemplate", "gpu").inputs["userData"]))
+    (part,) = list(message.walk())[1:]
+    assert isinstance(part, Message)
     assert part.get_content_type() == "application/node.eks.aws"
     assert json.loads(str(part.get_payload()))["spec"]["instance"]["localStorage"]["strategy"] == "RAID0"
     assert "userData" not in dev.one("LaunchTemplate", "system").inputs

@@ -56,7 +56,9 @@ class Aws:
         """Make a VPC with a subnet per zone letter."""
         vpc = self.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
         subnets = [
-            self.ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{index}.0/24", AvailabilityZone=f"{REGION}{zone}")["Subnet"]["SubnetId"]
+            self.ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{index}.0/24", AvailabilityZone=f"{REGION}{zone}")[
+                "Subnet"
+            ]["SubnetId"]
             for index, zone in enumerate(zones)
         ]
         return vpc, subnets
@@ -75,7 +77,9 @@ class Aws:
         made = self.ec2.create_launch_template(LaunchTemplateName="gpu", LaunchTemplateData=given)
         return made["LaunchTemplate"]["LaunchTemplateId"]
 
-    def node_group(self, subnets: list[str], template: str | None = None, name: str = "gpu", **more: Any) -> dict[str, Any]:
+    def node_group(
+        self, subnets: list[str], template: str | None = None, name: str = "gpu", **more: Any
+    ) -> dict[str, Any]:
         if template is not None:
             more["launchTemplate"] = {"id": template, "version": "1"}
         sizes = {"minSize": 0, "desiredSize": 2, "maxSize": 4}

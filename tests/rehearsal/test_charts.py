@@ -14,8 +14,8 @@ from rehearsal import check_charts
 from rehearsal.charts import CHARTS, SOURCES, assemble
 from rehearsal.check_charts import Verdict, expected_nodes, judge, main, node_shapes
 from rehearsal.documents import as_list, as_mapping
-from rehearsal.helm import find_helm, render
 from rehearsal.errors import RehearsalError
+from rehearsal.helm import find_helm, render
 from rehearsal.scheduling import Manifest, Node
 from workloads.chart_values import (
     EFA_CHART,
@@ -247,7 +247,9 @@ def test_bad_usage_is_one_line_and_exit_code_2(
 
 
 def test_a_source_without_the_chart(helm: Path, tmp_path: Path) -> None:
-    with pytest.raises(RehearsalError, match=r"neither nvidia-device-plugin/ nor nvidia-device-plugin-0\.20\.0\.tgz in"):
+    with pytest.raises(
+        RehearsalError, match=r"neither nvidia-device-plugin/ nor nvidia-device-plugin-0\.20\.0\.tgz in"
+    ):
         render(helm, NVIDIA_CHART, namespace="kube-system", values={}, source=tmp_path, version="0.20.0")
 
 

@@ -10,7 +10,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,8 +48,9 @@ class Shop:
             check=False,
         )
 
-    def start(self, verb: str, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+    @contextmanager
+    def start(self, verb: str, *arguments: str) -> Generator[subprocess.Popen[str]]:
+        with subprocess.Popen(
             self.command(verb, *arguments),
             cwd=REPOSITORY,
             env=self.environment,
@@ -56,7 +58,11 @@ class Shop:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-        )
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
 
     def files(self) -> dict[str, bytes]:
         found = (path for path in self.project.rglob("*") if path.is_file() and "__pycache__" not in path.parts)

@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -41,15 +42,20 @@ print("plugin", plugin.pid, "engine", os.getpid(), file=sys.stderr, flush=True)
 """
 
 
-def start(engine: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+@contextmanager
+def start(engine: str) -> Generator[subprocess.Popen[str]]:
+    with subprocess.Popen(
         [sys.executable, "-c", RUN, engine],
         cwd=REPOSITORY,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def outcome(process: subprocess.Popen[str]) -> tuple[int, int, list[str], bool]:

@@ -45,7 +45,9 @@ def test_placement_group_is_made_found_by_tag_and_deleted(aws: Aws) -> None:
     aws.ec2.create_placement_group(GroupName="gpu", Strategy="cluster", TagSpecifications=tags)
     aws.ec2.create_placement_group(GroupName="other", Strategy="spread")
     found = aws.ec2.describe_placement_groups(Filters=[{"Name": "tag:team", "Values": ["x"]}])["PlacementGroups"]
-    assert [(group["GroupName"], group["Strategy"], group["State"]) for group in found] == [("gpu", "cluster", "available")]
+    assert [(group["GroupName"], group["Strategy"], group["State"]) for group in found] == [
+        ("gpu", "cluster", "available")
+    ]
     aws.ec2.delete_placement_group(GroupName="gpu")
     refused(lambda: aws.ec2.describe_placement_groups(GroupNames=["gpu"]), "InvalidPlacementGroup.Unknown", "gpu")
 
@@ -53,18 +55,27 @@ def test_placement_group_is_made_found_by_tag_and_deleted(aws: Aws) -> None:
 def test_placement_group_name_is_unique(aws: Aws) -> None:
     aws.ec2.create_placement_group(GroupName="gpu", Strategy="cluster")
     refused(
-        lambda: aws.ec2.create_placement_group(GroupName="gpu", Strategy="cluster"), "InvalidPlacementGroup.Duplicate", "already exists"
+        lambda: aws.ec2.create_placement_group(GroupName="gpu", Strategy="cluster"),
+        "InvalidPlacementGroup.Duplicate",
+        "already exists",
     )
 
 
 def test_placement_group_can_be_retagged(aws: Aws) -> None:
     group = aws.ec2.create_placement_group(GroupName="gpu", Strategy="cluster")["PlacementGroup"]
     aws.ec2.create_tags(Resources=[group["GroupId"]], Tags=[{"Key": "a", "Value": "b"}])
-    assert aws.ec2.describe_placement_groups(GroupNames=["gpu"])["PlacementGroups"][0]["Tags"] == [{"Key": "a", "Value": "b"}]
+    assert aws.ec2.describe_placement_groups(GroupNames=["gpu"])["PlacementGroups"][0]["Tags"] == [
+        {"Key": "a", "Value": "b"}
+    ]
 
 
 def test_capacity_reservation_is_made_and_cancelled(aws: Aws) -> None:
-    asked = {"InstanceType": "g6.12xlarge", "InstancePlatform": "Linux/UNIX", "AvailabilityZone": "us-east-2a", "InstanceCount": 2}
+    asked = {
+        "InstanceType": "g6.12xlarge",
+        "InstancePlatform": "Linux/UNIX",
+        "AvailabilityZone": "us-east-2a",
+        "InstanceCount": 2,
+    }
     made = aws.ec2.create_capacity_reservation(**asked)["CapacityReservation"]
     assert (made["State"], made["AvailableInstanceCount"]) == ("active", 2)
     aws.ec2.cancel_capacity_reservation(CapacityReservationId=made["CapacityReservationId"])
@@ -72,14 +83,22 @@ def test_capacity_reservation_is_made_and_cancelled(aws: Aws) -> None:
     assert active["CapacityReservations"] == []
     missing = "cr-0000"
     refused(
-        lambda: aws.ec2.cancel_capacity_reservation(CapacityReservationId=missing), "InvalidCapacityReservationId.NotFound", missing
+        lambda: aws.ec2.cancel_capacity_reservation(CapacityReservationId=missing),
+        "InvalidCapacityReservationId.NotFound",
+        missing,
     )
 
 
 def test_capacity_reservation_in_a_zone_without_the_type(aws: Aws) -> None:
-    offered = {entry["Location"] for entry in catalog.offerings("us-west-2", by="availability-zone", types=["p4de.24xlarge"])}
+    offered = {
+        entry["Location"] for entry in catalog.offerings("us-west-2", by="availability-zone", types=["p4de.24xlarge"])
+    }
     without = next(zone for zone in catalog.zones("us-west-2") if zone not in offered)
-    asked: dict[str, Any] = {"InstanceType": "p4de.24xlarge", "InstancePlatform": "Linux/UNIX", "AvailabilityZone": without}
+    asked: dict[str, Any] = {
+        "InstanceType": "p4de.24xlarge",
+        "InstancePlatform": "Linux/UNIX",
+        "AvailabilityZone": without,
+    }
     west = aws.client("ec2", "us-west-2")
     message = refused(lambda: west.create_capacity_reservation(**asked, InstanceCount=1), "Unsupported", without)
     assert ", ".join(sorted(offered)) in message
@@ -94,7 +113,9 @@ def test_quotas_have_the_g_and_vt_instances(aws: Aws) -> None:
 
 def test_offerings_of_the_api_and_of_the_catalog_agree(aws: Aws) -> None:
     asked = [{"Name": "instance-type", "Values": ["g6.12xlarge"]}]
-    found = aws.ec2.describe_instance_type_offerings(LocationType="availability-zone", Filters=asked)["InstanceTypeOfferings"]
+    found = aws.ec2.describe_instance_type_offerings(LocationType="availability-zone", Filters=asked)[
+        "InstanceTypeOfferings"
+    ]
     from_catalog = catalog.offerings(REGION, by="availability-zone", types=["g6.12xlarge"])
     assert {offer["Location"] for offer in found} == {offer["Location"] for offer in from_catalog} != set()
 
@@ -110,7 +131,13 @@ def test_zones_of_the_catalog_are_those_of_moto() -> None:
 
 @pytest.mark.parametrize(
     ("instance_type", "cards", "efa"),
-    [("g6.12xlarge", 1, 1), ("p4d.24xlarge", 4, 4), ("p5.48xlarge", 32, 32), ("p6-b200.48xlarge", 8, 8), ("m7i.2xlarge", 1, 0)],
+    [
+        ("g6.12xlarge", 1, 1),
+        ("p4d.24xlarge", 4, 4),
+        ("p5.48xlarge", 32, 32),
+        ("p6-b200.48xlarge", 8, 8),
+        ("m7i.2xlarge", 1, 0),
+    ],
 )
 def test_network_facts(instance_type: str, cards: int, efa: int) -> None:
     facts = network_facts(instance_type)
@@ -120,7 +147,9 @@ def test_network_facts(instance_type: str, cards: int, efa: int) -> None:
 
 def test_launch_template_keeps_its_efa_interface(aws: Aws) -> None:
     template = aws.template(NetworkInterfaces=[{"InterfaceType": "efa", "DeviceIndex": 0, "NetworkCardIndex": 0}])
-    data = aws.ec2.describe_launch_template_versions(LaunchTemplateId=template)["LaunchTemplateVersions"][0]["LaunchTemplateData"]
+    data = aws.ec2.describe_launch_template_versions(LaunchTemplateId=template)["LaunchTemplateVersions"][0][
+        "LaunchTemplateData"
+    ]
     assert data["NetworkInterfaces"][0]["InterfaceType"] == "efa"
 
 
@@ -159,7 +188,10 @@ def test_launch_template_keeps_its_efa_interface(aws: Aws) -> None:
             "at most 1 EFA interfaces, 2 were specified",
         ),
         (
-            {"InstanceType": "p4d.24xlarge", "NetworkInterfaces": [{"DeviceIndex": 0}, {"DeviceIndex": 1, "NetworkCardIndex": 4}]},
+            {
+                "InstanceType": "p4d.24xlarge",
+                "NetworkInterfaces": [{"DeviceIndex": 0}, {"DeviceIndex": 1, "NetworkCardIndex": 4}],
+            },
             "InvalidParameterValue",
             "4 network cards, indexes 0 to 3",
         ),
@@ -190,7 +222,9 @@ def test_internet_gateway_of_a_vpc_with_public_addresses_stays(aws: Aws) -> None
     address = aws.ec2.allocate_address(Domain="vpc")["AllocationId"]
     aws.ec2.create_nat_gateway(SubnetId=subnets[0], AllocationId=address)
     refused(
-        lambda: aws.ec2.detach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc), "DependencyViolation", "mapped public address"
+        lambda: aws.ec2.detach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc),
+        "DependencyViolation",
+        "mapped public address",
     )
 
 
@@ -199,7 +233,11 @@ def test_security_group_that_a_rule_names_stays(aws: Aws) -> None:
     one, other = (aws.ec2.create_security_group(GroupName=name, Description="d", VpcId=vpc)["GroupId"] for name in "ab")
     rule = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": one}]}]
     aws.ec2.authorize_security_group_ingress(GroupId=other, IpPermissions=rule)
-    refused(lambda: aws.ec2.delete_security_group(GroupId=one), "DependencyViolation", f"resource {one} has a dependent object")
+    refused(
+        lambda: aws.ec2.delete_security_group(GroupId=one),
+        "DependencyViolation",
+        f"resource {one} has a dependent object",
+    )
     aws.ec2.revoke_security_group_ingress(GroupId=other, IpPermissions=rule)
     aws.ec2.delete_security_group(GroupId=one)
 
@@ -219,9 +257,15 @@ def test_managed_policies_can_be_attached(aws: Aws) -> None:
     iam = aws.client("iam")
     iam.create_role(RoleName="r", AssumeRolePolicyDocument="{}")
     iam.attach_role_policy(RoleName="r", PolicyArn="arn:aws:iam::aws:policy/AmazonEKSClusterPolicy")
-    refused(lambda: iam.attach_role_policy(RoleName="r", PolicyArn="arn:aws:iam::aws:policy/AmazonNothing"), "NoSuchEntity")
+    refused(
+        lambda: iam.attach_role_policy(RoleName="r", PolicyArn="arn:aws:iam::aws:policy/AmazonNothing"), "NoSuchEntity"
+    )
 
 
 def test_what_is_not_implemented_says_so(aws: Aws) -> None:
-    refused(lambda: aws.ec2.describe_capacity_block_offerings(CapacityDurationHours=24), "NotImplemented", "does not have this (ec2)")
+    refused(
+        lambda: aws.ec2.describe_capacity_block_offerings(CapacityDurationHours=24),
+        "NotImplemented",
+        "does not have this (ec2)",
+    )
     refused(lambda: aws.eks.list_insights(clusterName="train"), "NotImplemented", "does not have this (eks)")

@@ -35,4 +35,7 @@ def test_port_in_use_is_one_line(tmp_path: Path) -> None:
             [*COMMAND, "--port", str(port)], cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=60
         )
     assert done.returncode == 2
-    assert done.stderr.strip() == f"local_aws: --port: {port} is in use (Address already in use); choose another, or 0 for a free one"
+    assert (
+        done.stderr.strip()
+        == f"local_aws: --port: {port} is in use (Address already in use); choose another, or 0 for a free one"
+    )

@@ -49,7 +49,9 @@ def test_cluster_in_a_zone_without_control_planes(aws: Aws) -> None:
     ec2, eks = (aws.client(service, "us-east-1") for service in ("ec2", "eks"))
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
     subnets = [
-        ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{index}.0/24", AvailabilityZone=f"us-east-1{zone}")["Subnet"]["SubnetId"]
+        ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{index}.0/24", AvailabilityZone=f"us-east-1{zone}")["Subnet"][
+            "SubnetId"
+        ]
         for index, zone in enumerate("ae")
     ]
     message = refused(
@@ -69,7 +71,11 @@ def test_cluster_of_an_unknown_version(aws: Aws) -> None:
 def test_cluster_version_goes_up_by_one(aws: Aws) -> None:
     _, subnets = aws.network()
     aws.cluster(subnets, version="1.34")
-    refused(lambda: aws.eks.update_cluster_version(name="train", version="1.36"), "InvalidParameterException", "from 1.34 to 1.36")
+    refused(
+        lambda: aws.eks.update_cluster_version(name="train", version="1.36"),
+        "InvalidParameterException",
+        "from 1.34 to 1.36",
+    )
     update = aws.eks.update_cluster_version(name="train", version="1.35")["update"]
     assert aws.eks.describe_update(name="train", updateId=update["id"])["update"]["status"] == "Successful"
 
@@ -93,15 +99,21 @@ def test_addon_is_made_changed_and_deleted(aws: Aws) -> None:
     aws.cluster(subnets)
     versions = [
         entry["addonVersion"]
-        for entry in aws.eks.describe_addon_versions(addonName="vpc-cni", kubernetesVersion="1.36")["addons"][0]["addonVersions"]
+        for entry in aws.eks.describe_addon_versions(addonName="vpc-cni", kubernetesVersion="1.36")["addons"][0][
+            "addonVersions"
+        ]
     ]
-    aws.eks.create_addon(clusterName="train", addonName="vpc-cni", addonVersion=versions[-1], configurationValues='{"a": 1}')
+    aws.eks.create_addon(
+        clusterName="train", addonName="vpc-cni", addonVersion=versions[-1], configurationValues='{"a": 1}'
+    )
     aws.eks.update_addon(clusterName="train", addonName="vpc-cni", addonVersion=versions[0])
     addon = aws.eks.describe_addon(clusterName="train", addonName="vpc-cni")["addon"]
     assert (addon["addonVersion"], addon["configurationValues"], addon["status"]) == (versions[0], '{"a": 1}', "ACTIVE")
     assert aws.eks.list_addons(clusterName="train")["addons"] == ["vpc-cni"]
     aws.eks.delete_addon(clusterName="train", addonName="vpc-cni")
-    refused(lambda: aws.eks.describe_addon(clusterName="train", addonName="vpc-cni"), "ResourceNotFoundException", "vpc-cni")
+    refused(
+        lambda: aws.eks.describe_addon(clusterName="train", addonName="vpc-cni"), "ResourceNotFoundException", "vpc-cni"
+    )
 
 
 @pytest.mark.parametrize(
@@ -152,7 +164,9 @@ def test_access_policy_of_a_node_entry_is_refused(aws: Aws) -> None:
 def test_access_entry_needs_a_mode_that_has_them(aws: Aws) -> None:
     _, subnets = aws.network()
     aws.eks.create_cluster(name="train", roleArn=ROLE, resourcesVpcConfig={"subnetIds": subnets})
-    refused(lambda: aws.eks.create_access_entry(clusterName="train", principalArn=ROLE), "InvalidRequestException", "API")
+    refused(
+        lambda: aws.eks.create_access_entry(clusterName="train", principalArn=ROLE), "InvalidRequestException", "API"
+    )
 
 
 def test_pod_identity_is_one_per_service_account(aws: Aws) -> None:
@@ -161,7 +175,9 @@ def test_pod_identity_is_one_per_service_account(aws: Aws) -> None:
     account = {"clusterName": "train", "namespace": "ray-train", "serviceAccount": "train"}
     made = aws.eks.create_pod_identity_association(**account, roleArn=ROLE)["association"]
     refused(
-        lambda: aws.eks.create_pod_identity_association(**account, roleArn=ROLE), "ResourceInUseException", "ray-train/train"
+        lambda: aws.eks.create_pod_identity_association(**account, roleArn=ROLE),
+        "ResourceInUseException",
+        "ray-train/train",
     )
     key = {"clusterName": "train", "associationId": made["associationId"]}
     aws.eks.update_pod_identity_association(**key, roleArn=f"{ROLE}2")
@@ -176,7 +192,8 @@ def test_node_group_keeps_what_it_was_given_and_runs_instances(aws: Aws) -> None
     group = aws.ec2.create_security_group(GroupName="efa", Description="d", VpcId=vpc)["GroupId"]
     aws.ec2.create_placement_group(GroupName="gpu", Strategy="cluster")
     template = aws.template(
-        Placement={"GroupName": "gpu"}, NetworkInterfaces=[{"InterfaceType": "efa", "DeviceIndex": 0, "Groups": [group]}]
+        Placement={"GroupName": "gpu"},
+        NetworkInterfaces=[{"InterfaceType": "efa", "DeviceIndex": 0, "Groups": [group]}],
     )
     taint = {"key": "nvidia.com/gpu", "value": "true", "effect": "NO_SCHEDULE"}
     aws.node_group(
@@ -195,7 +212,11 @@ def test_node_group_keeps_what_it_was_given_and_runs_instances(aws: Aws) -> None
     nodes = aws.running()
     assert len(nodes) == 2
     for node in nodes:
-        assert (node["InstanceType"], node["Placement"]["GroupName"], node["SubnetId"]) == ("g6.12xlarge", "gpu", subnets[1])
+        assert (node["InstanceType"], node["Placement"]["GroupName"], node["SubnetId"]) == (
+            "g6.12xlarge",
+            "gpu",
+            subnets[1],
+        )
         assert [held["GroupId"] for held in node["SecurityGroups"]] == [group]
     refused(lambda: aws.ec2.delete_placement_group(GroupName="gpu"), "InvalidPlacementGroup.InUse")
     refused(lambda: aws.ec2.delete_security_group(GroupId=group), "DependencyViolation", group)
@@ -251,7 +272,9 @@ def test_placement_group_of_several_zones_creates_and_never_updates(aws: Aws) ->
     group = aws.node_group(subnets, aws.template(Placement={"GroupName": "gpu"}))
     assert group["status"] == "ACTIVE"
     refused(
-        lambda: aws.eks.update_nodegroup_config(clusterName="train", nodegroupName="gpu", labels={"addOrUpdateLabels": {"a": "b"}}),
+        lambda: aws.eks.update_nodegroup_config(
+            clusterName="train", nodegroupName="gpu", labels={"addOrUpdateLabels": {"a": "b"}}
+        ),
         "InvalidRequestException",
         "Instances in the Placement Group must be launched in the us-east-2a Availability Zone. "
         "Specify the us-east-2a Availability Zone and try again.",
@@ -297,14 +320,25 @@ def test_reservation_made_outside_the_placement_group_has_no_room(aws: Aws) -> N
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("InsufficientInstanceCapacity", "We currently do not have sufficient g6.12xlarge capacity in the Availability Zone you requested (us-east-2a)"),
-        ("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of 0 allows for the instance bucket"),
-        ("Unsupported", "Your requested instance type (g6.12xlarge) is not supported in your requested Availability Zone (us-east-2a)"),
+        (
+            "InsufficientInstanceCapacity",
+            "We currently do not have sufficient g6.12xlarge capacity in the Availability Zone you requested (us-east-2a)",
+        ),
+        (
+            "VcpuLimitExceeded",
+            "You have requested more vCPU capacity than your current vCPU limit of 0 allows for the instance bucket",
+        ),
+        (
+            "Unsupported",
+            "Your requested instance type (g6.12xlarge) is not supported in your requested Availability Zone (us-east-2a)",
+        ),
     ],
 )
 def test_fault_on_demand(aws: Aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, words: str) -> None:
     """R07, R09, R10."""
-    set_faults(tmp_path / "faults.json", monkeypatch, {"at": "nodegroup", "code": code, "zone": "us-east-2a", "times": 1})
+    set_faults(
+        tmp_path / "faults.json", monkeypatch, {"at": "nodegroup", "code": code, "zone": "us-east-2a", "times": 1}
+    )
     _, subnets = aws.network()
     aws.cluster(subnets)
     aws.node_group(subnets[:1], aws.template())
@@ -327,13 +361,19 @@ def test_fault_at_an_update_leaves_the_old_nodes(aws: Aws, tmp_path: Path, monke
     template = aws.template()
     aws.node_group(subnets[:1], template)
     before = {node["InstanceId"] for node in aws.running()}
-    aws.ec2.create_launch_template_version(LaunchTemplateId=template, LaunchTemplateData={"InstanceType": "g6.12xlarge"})
+    aws.ec2.create_launch_template_version(
+        LaunchTemplateId=template, LaunchTemplateData={"InstanceType": "g6.12xlarge"}
+    )
     set_faults(tmp_path / "faults.json", monkeypatch, {"at": "nodegroup", "code": "InsufficientInstanceCapacity"})
-    update = aws.eks.update_nodegroup_version(clusterName="train", nodegroupName="gpu", launchTemplate={"id": template, "version": "2"})
+    update = aws.eks.update_nodegroup_version(
+        clusterName="train", nodegroupName="gpu", launchTemplate={"id": template, "version": "2"}
+    )
     assert update["update"]["status"] == "Failed"
     assert {node["InstanceId"] for node in aws.running()} == before
     monkeypatch.delenv("EFA_RAY_TRAIN_FAULTS")
-    aws.eks.update_nodegroup_version(clusterName="train", nodegroupName="gpu", launchTemplate={"id": template, "version": "2"})
+    aws.eks.update_nodegroup_version(
+        clusterName="train", nodegroupName="gpu", launchTemplate={"id": template, "version": "2"}
+    )
     assert not before & {node["InstanceId"] for node in aws.running()}
 
 
@@ -352,7 +392,10 @@ def test_fault_of_a_reservation(aws: Aws, tmp_path: Path, monkeypatch: pytest.Mo
     ("text", "words"),
     [
         ("[]", 'expected {"faults": [...]}'),
-        ('{"faults": [{"at": "moon", "code": "Unsupported"}]}', "faults[0].at: found 'moon'; allowed: nodegroup, reservation"),
+        (
+            '{"faults": [{"at": "moon", "code": "Unsupported"}]}',
+            "faults[0].at: found 'moon'; allowed: nodegroup, reservation",
+        ),
         ('{"faults": [{"at": "nodegroup", "code": "x"}]}', "faults[0].code: found 'x'; allowed: Insufficient"),
         ('{"faults": [{"at": "nodegroup", "code": "Unsupported", "zoone": "a"}]}', "faults[0].zoone: unknown key"),
     ],
@@ -360,7 +403,7 @@ def test_fault_of_a_reservation(aws: Aws, tmp_path: Path, monkeypatch: pytest.Mo
 def test_bad_faults_file(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "faults.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=".") as caught:
+    with pytest.raises(ValueError, match=r".") as caught:
         faults.load(path)
     assert words in str(caught.value)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rehearsal.local_aws import catalog
+
 from ..naming import Autoname
 from ..values import Properties, Props
 from . import launch_data
@@ -132,7 +134,7 @@ def _read_template(call: Call) -> Properties | None:
     template = call("ec2", "DescribeLaunchTemplates", LaunchTemplateIds=[call.id]).block("LaunchTemplates.0")
     metadata = {"metadataOptions": call.inputs.get("metadataOptions") or {}}
     return {
-        "arn": f"arn:aws:ec2:{call.region}:123456789012:launch-template/{call.id}",
+        "arn": f"arn:aws:ec2:{call.region}:{catalog.ACCOUNT}:launch-template/{call.id}",
         "name": template.text("LaunchTemplateName"),
         "namePrefix": "",
         "latestVersion": template.number("LatestVersionNumber"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 
+from rehearsal.local_aws import catalog
+
 from ..values import Properties, Props
 from .kind import Call, Kind, Rule, from_tag_list, void
 from .tagging import retag_ec2
@@ -215,7 +217,7 @@ def _read_eip(call: Call) -> Properties | None:
     address = call("ec2", "DescribeAddresses", AllocationIds=[call.id]).block("Addresses.0")
     public = address.text("PublicIp")
     return {
-        "arn": f"arn:aws:ec2:{call.region}:{call.state.text('ownerId', '123456789012')}:elastic-ip/{call.id}",
+        "arn": f"arn:aws:ec2:{call.region}:{call.state.text('ownerId', catalog.ACCOUNT)}:elastic-ip/{call.id}",
         "allocationId": call.id,
         "associationId": address.text("AssociationId"),
         "domain": address.text("Domain"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 
+from rehearsal.local_aws import catalog
+
 from ..values import Properties, Props
 from .kind import Call, Kind, from_tag_list, void
 from .tagging import retag_ec2
@@ -194,7 +196,7 @@ def _read_endpoint(call: Call) -> Properties | None:
         return None
     prefix_list = f"pl-{hashlib.sha256(endpoint.text('ServiceName').encode()).hexdigest()[:8]}"
     return {
-        "arn": f"arn:aws:ec2:{call.region}:{endpoint.text('OwnerId', '123456789012')}:vpc-endpoint/{call.id}",
+        "arn": f"arn:aws:ec2:{call.region}:{endpoint.text('OwnerId', catalog.ACCOUNT)}:vpc-endpoint/{call.id}",
         "vpcId": endpoint.text("VpcId"),
         "serviceName": endpoint.text("ServiceName"),
         "state": "available",
@@ -206,7 +208,7 @@ def _read_endpoint(call: Call) -> Properties | None:
         or [group.text("GroupId") for group in endpoint.blocks("Groups")],
         "cidrBlocks": [],
         "prefixListId": prefix_list if endpoint.text("VpcEndpointType") == "Gateway" else "",
-        "ownerId": endpoint.text("OwnerId", "123456789012"),
+        "ownerId": endpoint.text("OwnerId", catalog.ACCOUNT),
         "requesterManaged": False,
         "serviceRegion": call.region,
         "ipAddressType": "ipv4",

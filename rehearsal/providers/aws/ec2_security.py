@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 
+from rehearsal.local_aws import catalog
+
 from ..naming import Autoname
 from ..values import Properties, Props
 from .kind import Call, Kind, from_tag_list, void
@@ -107,7 +109,7 @@ def _read_rule(call: Call) -> Properties | None:
     if not found.text("SecurityGroupRuleId"):
         return None
     return {
-        "arn": f"arn:aws:ec2:{call.region}:{found.text('GroupOwnerId', '123456789012')}:security-group-rule/{call.id}",
+        "arn": f"arn:aws:ec2:{call.region}:{found.text('GroupOwnerId', catalog.ACCOUNT)}:security-group-rule/{call.id}",
         "securityGroupRuleId": call.id,
         "securityGroupId": found.text("GroupId"),
         "tags": from_tag_list(found.blocks("Tags")) or call.inputs.get("tags"),

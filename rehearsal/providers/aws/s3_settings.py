@@ -11,6 +11,9 @@ from .kind import Call, Kind, Rule, pascal, void
 _RENAMED = {"kmsMasterKeyId": "KMSMasterKeyID", "sseAlgorithm": "SSEAlgorithm", "id": "ID"}
 
 
+OWNED = ("bucket", "expectedBucketOwner")
+
+
 def _api(value: Value) -> object:
     """Give a block in the API's names."""
     if isinstance(value, dict):
@@ -28,6 +31,7 @@ def _setting(
     delete: Callable[[Call], object] | None,
     gone: tuple[str, ...],
     rules: tuple[Rule, ...] = (),
+    replace_on: tuple[str, ...] = ("bucket",),
 ) -> Kind:
     def create(call: Call) -> str:
         put(call)
@@ -47,7 +51,7 @@ def _setting(
         read=read,
         update=lambda call: void(Props({"done": put(call) is not None})),
         delete=remove,
-        replace_on=("bucket", "expectedBucketOwner"),
+        replace_on=replace_on,
         rules=rules,
         gone=("NoSuchBucket", *gone),
     )
@@ -89,6 +93,7 @@ BUCKET_VERSIONING = _setting(
     get="GetBucketVersioning",
     delete=_suspend,
     gone=(),
+    replace_on=OWNED,
     rules=(_one_of("versioningConfiguration.status", ("Disabled", "Enabled", "Suspended")),),
 )
 
@@ -103,6 +108,7 @@ BUCKET_ENCRYPTION = _setting(
     get="GetBucketEncryption",
     delete=lambda call: call("s3", "DeleteBucketEncryption", Bucket=call.id),
     gone=("ServerSideEncryptionConfigurationNotFoundError",),
+    replace_on=OWNED,
     rules=(_algorithms,),
 )
 
@@ -183,5 +189,6 @@ BUCKET_LIFECYCLE = _setting(
     get="GetBucketLifecycleConfiguration",
     delete=lambda call: call("s3", "DeleteBucketLifecycle", Bucket=call.id),
     gone=("NoSuchLifecycleConfiguration",),
+    replace_on=OWNED,
     rules=(_lifecycle_values,),
 )
