@@ -32,6 +32,10 @@ bootstrap: $(READY) ## Get the engine: the installed Pulumi, or a build in the c
 preview: $(READY) ## Preview STACK (rehearsal) with the policies and no AWS account; ARGS go to `pulumi preview`.
 	@$(PYTHON) -m rehearsal preview --stack $(STACK) $(ARGS)
 
+.PHONY: check-charts
+check-charts: $(READY) ## Render the real charts (network needed) and say which nodes they reach; ARGS=--stand-ins for ours.
+	@$(PYTHON) -m rehearsal.check_charts $(ARGS)
+
 .PHONY: doctor
 doctor: $(READY) ## Say what a rehearsal needs and what of it is there.
 	@$(PYTHON) -m rehearsal doctor $(ARGS)

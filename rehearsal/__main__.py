@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
         )
         return verb
 
-    add("bootstrap", _bootstrap, "get the engine and the Kubernetes provider: installed ones, or builds in the cache")
+    add("bootstrap", _bootstrap, "get the engine, the Kubernetes provider and Helm: installed ones, or builds in the cache")
     preview = add(
         "preview",
         _preview,
@@ -79,19 +79,22 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _bootstrap(arguments: _Arguments) -> int:
+    from rehearsal.helm import find_helm
     from rehearsal.toolchain.pulumi import find_toolchain
 
-    toolchain = find_toolchain()
+    toolchain, helm = find_toolchain(), find_helm()
     found = {
         "pulumi": str(toolchain.pulumi),
         "official": toolchain.official,
         "kubernetes_provider": str(toolchain.kubernetes_provider),
+        "helm": str(helm),
     }
     if arguments.json:
         print(json.dumps(found))
     else:
         origin = "installed" if toolchain.official else "built from its Go module"
         print(f"pulumi ({origin}): {toolchain.pulumi}\nkubernetes provider: {toolchain.kubernetes_provider}")
+        print(f"helm: {helm}")
     return 0
 
 

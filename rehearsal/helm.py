@@ -13,13 +13,19 @@ import yaml
 
 from rehearsal.documents import as_mapping
 from rehearsal.errors import RehearsalError
+from rehearsal.toolchain.build import build_tool
+from rehearsal.toolchain.progress import Progress
+from rehearsal.toolchain.tools import HELM
 
 HELM_VARIABLE: Final = "EFA_RAY_TRAIN_HELM"
 TIMEOUT_SECONDS: Final = 120
 
 
 def find_helm(chosen: Path | None = None) -> Path:
-    """Return `chosen`, else $EFA_RAY_TRAIN_HELM, else `helm` on PATH. Raises RehearsalError when there is none."""
+    """Return `chosen`, else $EFA_RAY_TRAIN_HELM, else `helm` on PATH, else the cached build, built now if need be.
+
+    Raises RehearsalError when the chosen one does not run, or when there is neither Helm nor Go.
+    """
     named = chosen or (Path(value) if (value := os.environ.get(HELM_VARIABLE)) else None)
     if named is not None:
         if os.access(named, os.X_OK) and named.is_file():
@@ -28,12 +34,10 @@ def find_helm(chosen: Path | None = None) -> Path:
             f"helm: {named} is no program that can be run; name Helm 3's binary with --helm or {HELM_VARIABLE}"
         )
     found = shutil.which("helm")
-    if found is None:
-        raise RehearsalError(
-            "helm: not on PATH; needs Helm 3: install it (https://helm.sh/docs/intro/install/) "
-            f"or name it with --helm or {HELM_VARIABLE}"
-        )
-    return Path(found)
+    if found is not None:
+        return Path(found)
+    with Progress(total=1) as progress:
+        return build_tool(HELM, progress) / "helm"
 
 
 def render(

@@ -9,6 +9,7 @@ from .dependencies import GuardedDeletes
 from .eks_addons import EksAddons
 from .eks_clusters import EksClusters
 from .eks_nodegroups import EksNodegroups
+from .eks_tags import EksTags
 from .launch_templates import CheckedLaunchTemplates
 from .placement_groups import PlacementGroups
 from .quotas import Quotas
@@ -68,6 +69,9 @@ ADDED: dict[str, tuple[str, ...]] = {
         "CreateNodegroup",
         "UpdateNodegroupConfig",
         "DeleteNodegroup",
+        "TagResource",
+        "UntagResource",
+        "ListTagsForResource",
     ),
     "s3, corrected": ("bucket policies: statements with a Condition are not evaluated",),
     "servicequotas, new": ("ListServiceQuotas", "GetServiceQuota"),
@@ -94,7 +98,7 @@ class LocalEc2(PlacementGroups, CapacityReservations, CheckedLaunchTemplates, Gu
     """moto's EC2 with the additions."""
 
 
-class LocalEks(EksAddons, EksNodegroups, EksClusters):
+class LocalEks(EksAddons, EksNodegroups, EksClusters, EksTags):
     """moto's EKS with the additions."""
 
 

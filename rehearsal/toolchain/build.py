@@ -36,8 +36,8 @@ def build_tool(tool: Tool, progress: Progress) -> Path:
     go = golang.find_go(tool.sources)
     if go is None:
         raise RehearsalError(
-            f"{tool.name} {tool.version}: no `pulumi` and no `go` on PATH; "
-            "install Pulumi (https://www.pulumi.com/docs/install/) or Go 1.26 or newer (https://go.dev/dl/), "
+            f"{tool.name} {tool.version}: no `{tool.command}` and no `go` on PATH; "
+            f"install {tool.official} or Go 1.26 or newer (https://go.dev/dl/), "
             "then run the same command again"
         )
     key = f"{_key(tool)}-{go.version}"

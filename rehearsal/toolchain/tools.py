@@ -42,6 +42,10 @@ class Tool:
     """Go variable that the linker sets to `linked_version`."""
     linked_version: str = ""
     files: tuple[ModuleFile, ...] = field(default=())
+    command: str = "pulumi"
+    """The program whose official release makes the build unnecessary."""
+    official: str = "Pulumi (https://www.pulumi.com/docs/install/)"
+    """That release and where it is to be had."""
     cost: str
     """What a first build takes, told to whoever waits for it."""
 
@@ -83,6 +87,16 @@ KUBERNETES_PROVIDER = Tool(
         ModuleFile(module=_KUBERNETES_MODULE, path=f"{_KUBERNETES_FILES}/terraform-mapping.json", into=Into.SOURCES),
     ),
     cost="about 14 CPU-minutes the first time",
+)
+
+HELM = Tool(
+    name="helm",
+    version="3.18.6",
+    sources=GO_DIRECTORY / "helm",
+    binaries={"helm": "helm.sh/helm/v3/cmd/helm"},
+    command="helm",
+    official="Helm 3 (https://helm.sh/docs/intro/install/)",
+    cost="about 1 CPU-minute after the Kubernetes provider, which shares its packages",
 )
 
 KUBERAY_MODULE = "github.com/ray-project/kuberay/ray-operator"

@@ -8,7 +8,7 @@ from pulumi.runtime.proto import provider_pb2, status_pb2
 
 from rehearsal.providers.aws.api import Api
 from rehearsal.providers.aws.servicer import AwsServicer
-from rehearsal.providers.values import Properties, Value, decode, encode
+from rehearsal.providers.values import Properties, Props, Value, decode, encode
 
 REGION = "us-east-2"
 
@@ -43,7 +43,8 @@ class Resource:
 
     def given(self, **changes: Value) -> Properties:
         """Give the inputs as a program gives them, with changes."""
-        own = {name: value for name, value in self.inputs.items() if name not in ("__defaults", "tagsAll")}
+        filled_in = ("__defaults", "tagsAll", *Props(self.inputs).texts("__defaults"))
+        own = {name: value for name, value in self.inputs.items() if name not in filled_in}
         return {**own, **changes}
 
 

@@ -432,7 +432,7 @@ def test_drift_comes_back_as_a_change(engine: Engine, aws: Aws, world: dict[str,
     drifted = engine.read(subnet)
     assert drifted is not None
     answer = engine.diff(drifted, subnet.given())
-    assert sorted(answer.detailedDiff) == ['tags["efa-ray-train:project"]', 'tagsAll["efa-ray-train:project"]']
+    assert set(answer.detailedDiff) == {'tags["efa-ray-train:project"]', 'tagsAll["efa-ray-train:project"]'}
     engine.update(drifted, subnet.given())
     assert bucket.outputs["bucketRegionalDomainName"] == f"{bucket.id}.s3.us-east-2.amazonaws.com"
 
@@ -495,7 +495,6 @@ def test_group_that_failed_stays_in_the_state(
         tmp_path / "faults.json", monkeypatch, {"at": "nodegroup", "code": "InsufficientInstanceCapacity", "times": 1}
     )
     inputs = world["nodes"].given(launchTemplate={"id": world["template"].id, "version": "1"})
-    del inputs["nodeGroupName"]
     with pytest.raises(Aborted) as caught:
         engine.create(NODE_GROUP, "failing", inputs)
     text = str(caught.value)

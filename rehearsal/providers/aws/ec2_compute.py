@@ -132,6 +132,8 @@ def _create_template(call: Call) -> str:
 
 def _read_template(call: Call) -> Properties | None:
     template = call("ec2", "DescribeLaunchTemplates", LaunchTemplateIds=[call.id]).block("LaunchTemplates.0")
+    if not template.values:
+        return None
     metadata = {"metadataOptions": call.inputs.get("metadataOptions") or {}}
     return {
         "arn": f"arn:aws:ec2:{call.region}:{catalog.ACCOUNT}:launch-template/{call.id}",
