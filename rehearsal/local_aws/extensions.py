@@ -29,6 +29,7 @@ ADDED: dict[str, tuple[str, ...]] = {
         "CreateLaunchTemplate",
         "CreateLaunchTemplateVersion",
         "CreateNatGateway",
+        "DescribeLaunchTemplates",
         "CreateTags",
         "DeleteTags",
         "DeleteNatGateway",

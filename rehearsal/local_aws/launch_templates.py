@@ -23,6 +23,12 @@ class CheckedLaunchTemplates(EC2Response):
         refuse_bad_data(self._get_param("LaunchTemplateData", {}))
         return super().create_launch_template_version()
 
+    def describe_launch_templates(self) -> ActionResult:
+        """Describe launch templates with the tags that they have now; moto keeps those of their creation."""
+        for template in self.ec2_backend.launch_templates.values():
+            template.tags = template.get_tags()
+        return super().describe_launch_templates()
+
 
 def refuse_bad_data(data: Record) -> None:
     """Refuse interface combinations that no instance can be launched with.

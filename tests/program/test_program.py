@@ -444,6 +444,7 @@ def test_outputs_are_the_contract(dev: World) -> None:
     assert set(dev.outputs["commands"]) == {"kubeconfig", "dashboard", "verify"}
     assert set(dev.outputs["jobLogs"]) == {"driver", "workers", "nccl"}
     assert all(set(found) == {"command", "uri"} for found in dev.outputs["jobLogs"].values())
+    assert {found["uri"] for found in dev.outputs["jobLogs"].values()} == {"none: these logs end with their pods"}
     assert dev.outputs["hourlyPriceUsd"] == pytest.approx(9.81, abs=0.01)
 
 

@@ -183,5 +183,9 @@ LAUNCH_TEMPLATE = Kind(
     autoname=Autoname(most=128),
     rules=(launch_data.interfaces_rule, launch_data.names_rule, launch_data.efa_rule),
     recomputed=("latestVersion", "defaultVersion"),
-    gone=("InvalidLaunchTemplateId.NotFound", "InvalidLaunchTemplateId.NotFoundException"),
+    gone=(
+        "InvalidLaunchTemplateId.NotFound",
+        "InvalidLaunchTemplateId.NotFoundException",
+        "InvalidLaunchTemplateName.NotFoundException",
+    ),
 )
