@@ -64,7 +64,11 @@ def _parser() -> argparse.ArgumentParser:
         )
         return verb
 
-    add("bootstrap", _bootstrap, "get the engine, the Kubernetes provider and Helm: installed ones, or builds in the cache")
+    add(
+        "bootstrap",
+        _bootstrap,
+        "get the engine, the Kubernetes provider and Helm: installed ones, or builds in the cache",
+    )
     preview = add(
         "preview",
         _preview,

@@ -35,7 +35,7 @@ def gpu(**changes: Any) -> GpuSettings:
             "CAPACITY_BLOCK",
         ),
     ],
-    ids=lambda value: str(value) if isinstance(value, dict) else "",
+    ids=lambda value: "" if isinstance(value, str) else str(value),
 )
 def test_decision(changes: dict[str, Any], group: str, name: str, reason: str, tag: str, capacity: str) -> None:
     found = decide(gpu(**changes))

@@ -1,5 +1,8 @@
 """Run the whole program under Pulumi mocks and keep every registration that the engine would see."""
 
+# Pulumi's mocks carry no types.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
 import runpy
 from collections.abc import Mapping
 from dataclasses import dataclass, field

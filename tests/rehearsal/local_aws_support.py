@@ -98,7 +98,7 @@ def refused(call: Any, code: str, *words: str) -> str:
     """Expect the API to refuse with a code, in a message that has these words."""
     with pytest.raises(ClientError) as caught:
         call()
-    error: Any = caught.value.response["Error"]
+    error: Any = caught.value.response.get("Error", {})
     assert error["Code"] == code
     for word in words:
         assert word in error["Message"]

@@ -254,5 +254,7 @@ def test_helm_is_asked_for_when_there_is_none(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.delenv("EFA_RAY_TRAIN_HELM", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("EFA_RAY_TRAIN_CACHE", str(tmp_path / "cache"))
-    with pytest.raises(RehearsalError, match=r"helm 3\.18\.6: no `helm` and no `go` on PATH; install Helm 3 .* or Go 1\.26"):
+    with pytest.raises(
+        RehearsalError, match=r"helm 3\.18\.6: no `helm` and no `go` on PATH; install Helm 3 .* or Go 1\.26"
+    ):
         find_helm()

@@ -293,7 +293,7 @@ def test_invokes_without_a_standing_api(monkeypatch: pytest.MonkeyPatch) -> None
     [
         (
             "aws:index/getRegions:getRegions",
-            {},
+            dict[str, str](),
             "has no function aws:index/getRegions:getRegions; the closest it has: aws:index/getRegion:getRegion",
         ),
         ("aws:index/getCallerIdentity:getCallerIdentity", {"who": "me"}, "does not have the argument who"),

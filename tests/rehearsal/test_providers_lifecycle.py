@@ -529,7 +529,8 @@ def test_group_that_failed_stays_in_the_state(
 def test_everything_is_deleted_in_the_reverse_order(engine: Engine, aws: Aws, world: dict[str, Resource]) -> None:
     for resource in reversed(list(world.values())):
         engine.delete(resource)
-        assert engine.read(resource) is None, resource.token
+        # A versioned bucket can only be suspended.
+        assert engine.read(resource) is None or resource.token.endswith("BucketVersioning"), resource.token
         engine.delete(resource)  # what is gone already is deleted
     assert aws.running() == []
     assert aws.ec2.describe_network_interfaces()["NetworkInterfaces"] == []

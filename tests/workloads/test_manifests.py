@@ -1,5 +1,8 @@
 """RayCluster, RayJob and NetworkPolicies: golden manifests, the real CRDs, and the reports that each line answers."""
 
+# YAML and JSON Schema carry no types.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
 import os
 from collections.abc import Mapping
 from dataclasses import replace

@@ -259,5 +259,5 @@ VPC_ENDPOINT = Kind(
     sets=("routeTableIds", "subnetIds", "securityGroupIds"),
     defaults={"vpcEndpointType": "Gateway"},
     rules=(_endpoint_parts,),
-    gone=("InvalidVpcEndpointId.NotFound",),
+    gone=("InvalidVpcEndpointId.NotFound", "InvalidRoute.NotFound"),
 )

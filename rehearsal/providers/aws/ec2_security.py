@@ -171,7 +171,7 @@ def _rule_kind(direction: str) -> Kind:
         ),
         replace_on=("securityGroupId",),
         rules=(_rule_source,),
-        gone=("InvalidSecurityGroupRuleId.NotFound", "InvalidGroup.NotFound"),
+        gone=("InvalidSecurityGroupRuleId.NotFound", "InvalidPermission.NotFound", "InvalidGroup.NotFound"),
     )
 
 

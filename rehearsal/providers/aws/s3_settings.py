@@ -32,14 +32,16 @@ def _setting(
     gone: tuple[str, ...],
     rules: tuple[Rule, ...] = (),
     replace_on: tuple[str, ...] = ("bucket",),
+    live: Callable[[Props], Properties] = lambda _: {},
 ) -> Kind:
+    """Make the Kind of a setting; `live` reads from the API's answer what somebody else may have changed."""
+
     def create(call: Call) -> str:
         put(call)
         return call.inputs.text("bucket")
 
     def read(call: Call) -> Properties | None:
-        call("s3", get, Bucket=call.id)
-        return {"bucket": call.id}
+        return {"bucket": call.id, **live(call("s3", get, Bucket=call.id))}
 
     def remove(call: Call) -> None:
         if delete is not None:
@@ -94,6 +96,7 @@ BUCKET_VERSIONING = _setting(
     delete=_suspend,
     gone=(),
     replace_on=OWNED,
+    live=lambda found: {"versioningConfiguration": {"status": found.text("Status", "Disabled")}},
     rules=(_one_of("versioningConfiguration.status", ("Disabled", "Enabled", "Suspended")),),
 )
 
@@ -131,6 +134,7 @@ BUCKET_PUBLIC_ACCESS_BLOCK = _setting(
     get="GetPublicAccessBlock",
     delete=lambda call: call("s3", "DeletePublicAccessBlock", Bucket=call.id),
     gone=("NoSuchPublicAccessBlockConfiguration",),
+    live=lambda found: {name: found.flag(f"PublicAccessBlockConfiguration.{pascal(name)}") for name in _BLOCKS},
 )
 
 BUCKET_OWNERSHIP_CONTROLS = _setting(
@@ -144,6 +148,7 @@ BUCKET_OWNERSHIP_CONTROLS = _setting(
     get="GetBucketOwnershipControls",
     delete=lambda call: call("s3", "DeleteBucketOwnershipControls", Bucket=call.id),
     gone=("OwnershipControlsNotFoundError",),
+    live=lambda found: {"rule": {"objectOwnership": found.text("OwnershipControls.Rules.0.ObjectOwnership")}},
     rules=(_one_of("rule.objectOwnership", ("BucketOwnerEnforced", "BucketOwnerPreferred", "ObjectWriter")),),
 )
 
@@ -155,6 +160,7 @@ BUCKET_POLICY = _setting(
     get="GetBucketPolicy",
     delete=lambda call: call("s3", "DeleteBucketPolicy", Bucket=call.id),
     gone=("NoSuchBucketPolicy",),
+    live=lambda found: {"policy": found.text("Policy")},
     rules=(policy_rule("policy"),),
 )
 

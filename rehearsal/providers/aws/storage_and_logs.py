@@ -60,6 +60,8 @@ def _create_lustre(call: Call) -> str:
 
 def _read_lustre(call: Call) -> Properties | None:
     found = call("fsx", "DescribeFileSystems", FileSystemIds=[call.id]).block("FileSystems.0")
+    if not found.values:
+        return None
     return {
         "arn": found.text("ResourceARN"),
         "dnsName": found.text("DNSName") or f"{call.id}.fsx.{call.region}.amazonaws.com",
