@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,14 @@ def preview(state: Path, *arguments: str, directory: Path = ROOT) -> subprocess.
 together = pytest.mark.xdist_group("preview of the program")
 
 
-@pytest.fixture(scope="module", params=["rehearsal", "dev"])
+@pytest.fixture(params=["rehearsal", "dev"])
 def steps(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Mapping[str, Any]]:
-    done = preview(tmp_path_factory.mktemp("state"), "--stack", request.param, "--json")
+    return previewed(request.param, tmp_path_factory)
+
+
+@cache
+def previewed(stack: str, directories: pytest.TempPathFactory) -> list[Mapping[str, Any]]:
+    done = preview(directories.mktemp("state"), "--stack", stack, "--json")
     assert done.returncode == 0, done.stderr
     # Whatever else stood on stdout would not be JSON.
     return [step["newState"] for step in json.loads(done.stdout)["steps"]]

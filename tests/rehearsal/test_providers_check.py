@@ -304,7 +304,7 @@ def test_invokes_without_a_standing_api(monkeypatch: pytest.MonkeyPatch) -> None
         ),
         (
             "aws:ec2/getInstanceTypeOfferings:getInstanceTypeOfferings",
-            {"filters": [{"name": "color", "values": []}]},
+            {"filters": [{"name": "color", "values": list[str]()}]},
             "must be instance-type or location, found 'color'",
         ),
     ],

@@ -96,7 +96,7 @@ class VpcCniAddon(pulumi.ComponentResource):
                 "resolveConflictsOnCreate": settings.get("resolveConflictsOnCreate") or OVERWRITE,
                 "resolveConflictsOnUpdate": settings.get("resolveConflictsOnUpdate") or OVERWRITE,
                 "preserve": True,
-                "configurationValues": _text(_cni_configuration(settings)),
+                "configurationValues": _text(pulumi.Output.from_input(dict(settings)).apply(cni_configuration)),
                 "serviceAccountRoleArn": settings.get("serviceAccountRoleArn"),
                 "tags": settings.get("tags") or tags,
             },
@@ -110,11 +110,8 @@ def invoke_options(parent: pulumi.Resource) -> pulumi.InvokeOutputOptions:
     return pulumi.InvokeOutputOptions(parent=parent, version=sdk_version("aws"))
 
 
-def _cni_configuration(settings: Mapping[str, Any]) -> pulumi.Output[dict[str, Any]]:
-    return pulumi.Output.from_input(dict(settings)).apply(_merged)
-
-
-def _merged(settings: Mapping[str, Any]) -> dict[str, Any]:
+def cni_configuration(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the add-on's configuration for vpcCniOptions: the environment with pulumi-eks's defaults, what was given on top."""
     environment: dict[str, str] = {}
     for option, (variable, default) in _CNI_ENVIRONMENT.items():
         value = settings.get(option)
