@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,21 +36,30 @@ def preview(state: Path, *arguments: str, directory: Path = ROOT) -> subprocess.
 together = pytest.mark.xdist_group("preview of the program")
 
 
+Steps = list[Mapping[str, Any]]
+
+
+@pytest.fixture(scope="session")
+def previewed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Steps]:
+    state = tmp_path_factory.mktemp("state")
+
+    @cache
+    def steps_of(stack: str) -> Steps:
+        done = preview(state, "--stack", stack, "--json")
+        assert done.returncode == 0, done.stderr
+        # Whatever else stood on stdout would not be JSON.
+        return [step["newState"] for step in json.loads(done.stdout)["steps"]]
+
+    return steps_of
+
+
 @pytest.fixture(params=["rehearsal", "dev"])
-def steps(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Mapping[str, Any]]:
-    return previewed(request.param, tmp_path_factory)
-
-
-@cache
-def previewed(stack: str, directories: pytest.TempPathFactory) -> list[Mapping[str, Any]]:
-    done = preview(directories.mktemp("state"), "--stack", stack, "--json")
-    assert done.returncode == 0, done.stderr
-    # Whatever else stood on stdout would not be JSON.
-    return [step["newState"] for step in json.loads(done.stdout)["steps"]]
+def steps(request: pytest.FixtureRequest, previewed: Callable[[str], Steps]) -> Steps:
+    return previewed(request.param)
 
 
 @together
-def test_the_preview_lists_every_part(steps: list[Mapping[str, Any]]) -> None:
+def test_the_preview_lists_every_part(steps: Steps) -> None:
     kinds = [state["type"].rpartition(":")[2] for state in steps if not state["type"].startswith("efa-ray-train:")]
     counts = {kind: kinds.count(kind) for kind in kinds}
     expected = {
@@ -70,13 +79,13 @@ def test_the_preview_lists_every_part(steps: list[Mapping[str, Any]]) -> None:
 
 
 @together
-def test_the_launch_template_has_one_efa_interface(steps: list[Mapping[str, Any]]) -> None:
+def test_the_launch_template_has_one_efa_interface(steps: Steps) -> None:
     (template,) = [state["inputs"] for state in steps if state["urn"].endswith("launchTemplate:LaunchTemplate::gpu")]
     assert [interface["interfaceType"] for interface in template["networkInterfaces"]] == ["efa"]
 
 
 @together
-def test_every_kubernetes_resource_goes_with_the_cluster(steps: list[Mapping[str, Any]]) -> None:
+def test_every_kubernetes_resource_goes_with_the_cluster(steps: Steps) -> None:
     """The engine hands `deletedWith` down from a component to its children: this is what the program relies on."""
     inside = [state for state in steps if state["type"].startswith("kubernetes:")]
     assert len(inside) == 13
