@@ -170,6 +170,7 @@ def test_preview_needs_no_local_aws_and_shows_the_children_of_the_components(sta
         "pulumi:providers:kubernetes train-eks-k8s",
         "aws:eks/nodeGroup:NodeGroup gpu",
     }
+    assert found["aws:iam/role:Role train-eksRole-role"]["inputs"]["tags"] == {"efa-ray-train:project": "efa-ray-train"}
     cni = json.loads(found["aws:eks/addon:Addon train-vpc-cni"]["inputs"]["configurationValues"])
     assert (cni["enableNetworkPolicy"], cni["env"]["WARM_ENI_TARGET"]) == ("true", "1")
     stack.run("config", "set", "ownSecurityGroups", "true")

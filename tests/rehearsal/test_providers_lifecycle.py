@@ -373,6 +373,20 @@ def test_nodes_follow_to_the_new_version(engine: Engine, aws: Aws, world: dict[s
     world["nodes"] = after
 
 
+def test_nodes_that_find_no_room_at_an_update_fail_it(
+    engine: Engine, aws: Aws, world: dict[str, Resource], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {node["InstanceId"] for node in aws.running()}
+    fault = {"at": "nodegroup", "code": "InsufficientInstanceCapacity", "times": 1}
+    set_faults(tmp_path / "faults.json", monkeypatch, fault)
+    other: Properties = {"id": world["template"].id, "version": "1"}
+    with pytest.raises(Aborted) as caught:
+        engine.update(world["nodes"], world["nodes"].given(launchTemplate=other))
+    assert "unexpected state 'Failed', wanted target 'Successful'. last error: 1 error occurred" in str(caught.value)
+    assert "InsufficientInstanceCapacity - We currently do not have sufficient g6.12xlarge" in str(caught.value)
+    assert {node["InstanceId"] for node in aws.running()} == before
+
+
 @pytest.mark.parametrize(
     ("key", "change", "output", "expected"),
     [
