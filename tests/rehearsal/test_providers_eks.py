@@ -7,7 +7,7 @@ import pulumi
 import pytest
 
 from rehearsal.local_aws import kube
-from rehearsal.providers.eks import addons, cluster, node_group
+from rehearsal.providers.eks import addons, cluster_refusals, node_group
 from rehearsal.providers.eks.kubeconfig import kubeconfig
 from rehearsal.providers.eks.serving import CLUSTER, NODE_GROUP, EksStandIn, refuse_unknown
 from rehearsal.providers.sdk_schema import resource_schema
@@ -22,7 +22,7 @@ NODES: dict[str, Any] = {"cluster": "c", "nodeRoleArn": "r"}
 
 
 def test_good_inputs_pass() -> None:
-    cluster.refuse("train", GOOD)
+    cluster_refusals.refuse("train", GOOD)
     node_group.refuse("gpu", NODES)
 
 
@@ -49,7 +49,7 @@ def test_good_inputs_pass() -> None:
 )
 def test_cluster_that_is_refused(change: dict[str, Any], words: str) -> None:
     with pytest.raises(pulumi.RunError) as caught:
-        cluster.refuse("train", {**GOOD, **change})
+        cluster_refusals.refuse("train", {**GOOD, **change})
     assert words in str(caught.value)
     assert str(caught.value).startswith("eks:index:Cluster train: ")
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -13,23 +12,19 @@ import grpc
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
-from rehearsal.local_aws import catalog
-
 from .. import checking
 from ..diffing import Change, changes
 from ..errors import ApiError, OperationError, PartlyCreatedError, abort
-from ..naming import physical_name
 from ..sdk_schema import resource_schema, sdk_version
 from ..values import Properties, Props, decode, encode
-from . import outputs
+from . import inputs, outputs
 from .api import Api
+from .inputs import token_and_name
 from .invokes import Question, answer
 from .kind import Call, Kind
 from .kinds import kind_of
 
 T = TypeVar("T")
-PROVIDER = "pulumi:providers:aws"
-REGION_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _KINDS = provider_pb2.PropertyDiff
 _DIFFS = {
     ("add", False): _KINDS.ADD,
@@ -68,35 +63,7 @@ class AwsServicer(provider_pb2_grpc.ResourceProviderServicer):
         self, request: provider_pb2.CheckRequest, context: grpc.ServicerContext
     ) -> provider_pb2.CheckResponse:
         """Check the provider's configuration: unknown keys, and a Region that exists."""
-        return self._guarded(context, lambda: self._check_config(decode(request.news)))
-
-    def _check_config(self, news: Properties) -> provider_pb2.CheckResponse:
-        schema = resource_schema("aws:index/provider:Provider").inputs
-        failures = [
-            provider_pb2.CheckFailure(property=name, reason=f"aws: {checking.unknown_name(name, schema)}")
-            for name in news
-            if name not in schema and name not in ("version", "pluginDownloadURL")
-        ]
-        region = news.get("region") or next(
-            (os.environ[name] for name in REGION_VARIABLES if os.environ.get(name)), None
-        )
-        if region is None:
-            failures.append(
-                provider_pb2.CheckFailure(
-                    property="region",
-                    reason="aws:region is missing; set it (`pulumi config set aws:region us-east-2`) or AWS_REGION",
-                )
-            )
-        elif isinstance(region, str):
-            try:
-                catalog.zones(region)
-            except LookupError as error:
-                failures.append(
-                    provider_pb2.CheckFailure(
-                        property="region", reason=f"aws:region: {error}; name an AWS Region, such as us-east-2"
-                    )
-                )
-        return provider_pb2.CheckResponse(inputs=encode({**news, "region": region}), failures=failures)
+        return self._guarded(context, lambda: inputs.check_config(decode(request.news)))
 
     def DiffConfig(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         """Compare configurations: a change is taken over in place."""
@@ -134,61 +101,14 @@ class AwsServicer(provider_pb2_grpc.ResourceProviderServicer):
 
     def Check(self, request: provider_pb2.CheckRequest, context: grpc.ServicerContext) -> provider_pb2.CheckResponse:
         """Check the inputs of a resource and fill in what pulumi-aws fills in."""
-        return self._guarded(context, lambda: self._check(request))
-
-    def _check(self, request: provider_pb2.CheckRequest) -> provider_pb2.CheckResponse:
-        token, name = _token_and_name(request.urn)
-        kind, schema = kind_of(token), resource_schema(token)
-        checked, problems = checking.check(decode(request.news), schema.inputs, f"{token} {name}")
-        defaulted: list[str] = []
-
-        def fill(prop: str, value: object) -> None:
-            if prop not in checked and value is not None:
-                checked[prop] = value  # pyright: ignore[reportArgumentType]
-                defaulted.append(prop)
-
-        if kind.autoname is not None and "namePrefix" not in checked:
-            fill(kind.autoname.property, self._name(kind, request, name))
-        for prop, value in kind.defaults.items():
-            fill(prop, value)
-        if "region" in schema.inputs:
-            fill("region", self._region)
-        if "tagsAll" in schema.outputs:
-            checked["tagsAll"] = checked.get("tags") or {}
-        if not problems:
-            problems = [
-                checking.Problem(path, f"{token} {name}: {reason}")
-                for rule in kind.rules
-                for path, reason in rule(Props(checked))
-            ]
-        return provider_pb2.CheckResponse(
-            inputs=encode({**checked, checking.DEFAULTS: [*sorted(defaulted)]}),
-            failures=[provider_pb2.CheckFailure(property=problem.path, reason=problem.reason) for problem in problems],
-        )
-
-    @staticmethod
-    def _name(kind: Kind, request: provider_pb2.CheckRequest, logical: str) -> str | None:
-        rule = kind.autoname
-        if rule is None:
-            return None
-        kept = Props(decode(request.olds)).text(rule.property)
-        if kept:
-            # A resource keeps the name that it has.
-            return kept
-        if request.HasField("autonaming"):
-            modes = provider_pb2.CheckRequest.AutonamingOptions
-            if request.autonaming.mode == modes.DISABLE:
-                return None
-            if request.autonaming.mode in (modes.ENFORCE, modes.PROPOSE):
-                return request.autonaming.proposed_name
-        return physical_name(rule, logical, request.randomSeed or os.urandom(16))
+        return self._guarded(context, lambda: inputs.check(request, self._region))
 
     def Diff(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         """Tell what changed and whether it replaces."""
         return self._guarded(context, lambda: self._diff(request))
 
     def _diff(self, request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
-        token, _ = _token_and_name(request.urn)
+        token, _ = token_and_name(request.urn)
         kind = kind_of(token)
         old, new = decode(request.old_inputs) or decode(request.olds), decode(request.news)
         replace_on = (*kind.replace_on, "region")
@@ -212,7 +132,7 @@ class AwsServicer(provider_pb2_grpc.ResourceProviderServicer):
         """Make a resource, or foretell what making it would give."""
 
         def run() -> provider_pb2.CreateResponse:
-            token, name = _token_and_name(request.urn)
+            token, name = token_and_name(request.urn)
             inputs = decode(request.properties)
             if request.preview:
                 return provider_pb2.CreateResponse(properties=encode(outputs.previewed(inputs, resource_schema(token))))
@@ -233,7 +153,7 @@ class AwsServicer(provider_pb2_grpc.ResourceProviderServicer):
         """Read a resource for a refresh or an import; one that is gone has no id."""
 
         def run() -> provider_pb2.ReadResponse:
-            token, _ = _token_and_name(request.urn)
+            token, _ = token_and_name(request.urn)
             kind, schema = kind_of(token), resource_schema(token)
             state, inputs = decode(request.properties), decode(request.inputs)
             call = self._call(inputs or state, resource_id=request.id, state=state)
@@ -256,7 +176,7 @@ class AwsServicer(provider_pb2_grpc.ResourceProviderServicer):
         """Change a resource in place, or foretell what that would give."""
 
         def run() -> provider_pb2.UpdateResponse:
-            token, _ = _token_and_name(request.urn)
+            token, _ = token_and_name(request.urn)
             kind = kind_of(token)
             state, new = decode(request.olds), decode(request.news)
             old = decode(request.old_inputs) or state
@@ -275,7 +195,7 @@ class AwsServicer(provider_pb2_grpc.ResourceProviderServicer):
         """Delete a resource; one that is gone already is deleted."""
 
         def run() -> empty_pb2.Empty:
-            token, _ = _token_and_name(request.urn)
+            token, _ = token_and_name(request.urn)
             kind = kind_of(token)
             state = decode(request.properties)
             call = self._call(decode(request.old_inputs) or state, resource_id=request.id, state=state)
@@ -321,12 +241,6 @@ class AwsServicer(provider_pb2_grpc.ResourceProviderServicer):
             abort(context, error)
         except LookupError as error:
             abort(context, OperationError(str(error.args[0]) if error.args else str(error)))
-
-
-def _token_and_name(urn: str) -> tuple[str, str]:
-    """Take the type and the logical name from a URN: urn:pulumi:STACK::PROJECT::PARENT$TYPE::NAME."""
-    _, _, qualified, name = urn.split("::", 3)
-    return qualified.split("$")[-1], name
 
 
 def _name_stays(kind: Kind, old: Properties, new: Properties) -> bool:
