@@ -17,20 +17,13 @@ def efa_security_group(
     group = aws.ec2.SecurityGroup(
         name, vpc_id=vpc_id, description="EFA: all traffic between members of this group", tags=dict(tags), opts=opts
     )
-    aws.vpc.SecurityGroupIngressRule(
-        name,
-        security_group_id=group.id,
-        ip_protocol="-1",
-        referenced_security_group_id=group.id,
-        tags=dict(tags),
-        opts=opts,
-    )
-    aws.vpc.SecurityGroupEgressRule(
-        name,
-        security_group_id=group.id,
-        ip_protocol="-1",
-        referenced_security_group_id=group.id,
-        tags=dict(tags),
-        opts=opts,
-    )
+    for rule in (aws.vpc.SecurityGroupIngressRule, aws.vpc.SecurityGroupEgressRule):
+        rule(
+            name,
+            security_group_id=group.id,
+            ip_protocol="-1",
+            referenced_security_group_id=group.id,
+            tags=dict(tags),
+            opts=opts,
+        )
     return group
