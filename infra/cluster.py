@@ -13,7 +13,7 @@ from infra.addons import addon
 from infra.encryption import cluster_key
 from infra.tags import Tagger
 
-ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
+ADMIN_POLICY = "arn:{0}:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +102,10 @@ class Cluster(pulumi.ComponentResource):
 
     def _grant(self, name: str, args: ClusterArgs) -> None:
         """Let further principals administer the cluster; its creator already may."""
-        for arn in args.admins:
-            who = arn.rpartition("/")[2]
+        partition = aws.get_partition_output().partition
+        for arn in dict.fromkeys(args.admins):
+            # ACCOUNT-role-PATH-NAME: the last part alone may belong to a role and to a user.
+            who = "-".join(arn.split(":")[4:]).replace("/", "-")
             options = pulumi.ResourceOptions(parent=self, deleted_with=self.control_plane)
             entry = aws.eks.AccessEntry(
                 f"{name}-{who}",
@@ -117,7 +119,7 @@ class Cluster(pulumi.ComponentResource):
                 f"{name}-{who}",
                 cluster_name=self.name,
                 principal_arn=entry.principal_arn,
-                policy_arn=ADMIN_POLICY,
+                policy_arn=pulumi.Output.format(ADMIN_POLICY, partition),
                 access_scope=aws.eks.AccessPolicyAssociationAccessScopeArgs(type="cluster"),
                 opts=options,
             )

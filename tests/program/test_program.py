@@ -159,6 +159,14 @@ def test_api_access() -> None:
     assert (named["endpointPublicAccess"], named["publicAccessCidrs"]) == (True, ["198.51.100.0/24"])
 
 
+def test_each_admin_gets_an_entry_of_its_own() -> None:
+    admins = [f"arn:aws:iam::123456789012:{principal}" for principal in ("role/ops/admin", "role/admin", "user/admin")]
+    world = run_program({"efa-ray-train:clusterAdmins": json.dumps([*admins, admins[0]])})
+    assert sorted(entry.inputs["principalArn"] for entry in world.of("AccessEntry")) == sorted(admins)
+    policies = {link.inputs["policyArn"] for link in world.of("AccessPolicyAssociation")}
+    assert policies == {"arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"}
+
+
 # --- EFA ---
 
 
