@@ -13,6 +13,7 @@ from infra.addons import addon
 from infra.encryption import cluster_key
 from infra.tags import Tagger
 
+LOG_RETENTION_DAYS = 30
 ADMIN_POLICY = "arn:{0}:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 
 
@@ -21,6 +22,7 @@ class ClusterArgs:
     """What the control plane is made from."""
 
     vpc_id: pulumi.Input[str]
+    vpc_cidr: str
     subnet_ids: pulumi.Input[list[str]]
     service_cidr: str
     public_cidrs: tuple[str, ...]
@@ -49,8 +51,17 @@ class Cluster(pulumi.ComponentResource):
         super().__init__("efa-ray-train:infra:Cluster", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         key = cluster_key(name, tag=args.tag, opts=child)
+        # Left to itself, EKS makes this group without retention, and it outlives the stack.
+        logs = aws.cloudwatch.LogGroup(
+            name,
+            name=f"/aws/eks/{name}/cluster",
+            retention_in_days=LOG_RETENTION_DAYS,
+            tags=args.tag("cluster-logs"),
+            opts=child,
+        )
         self.control_plane = eks.Cluster(
             name,
+            name=name,
             vpc_id=args.vpc_id,
             private_subnet_ids=args.subnet_ids,
             version=versions.KUBERNETES,
@@ -71,7 +82,7 @@ class Cluster(pulumi.ComponentResource):
             kube_proxy_addon_options=eks.KubeProxyAddonOptionsArgs(enabled=False),
             coredns_addon_options=eks.CoreDnsAddonOptionsArgs(enabled=False),
             tags=args.tag("cluster"),
-            opts=child,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[logs]),
         )
         self.name = self.control_plane.eks_cluster.name
         self._grant(name, args)
@@ -94,11 +105,27 @@ class Cluster(pulumi.ComponentResource):
         ]
         self.kubeconfig = pulumi.Output.secret(self.control_plane.kubeconfig_json)
         self.security_group_id = self.control_plane.cluster_security_group_id
+        if not args.public_cidrs:
+            self._admit(name, args)
         self.key_arn = key.arn
         self.provider = kubernetes.Provider(
             name, kubeconfig=self.kubeconfig, enable_server_side_apply=True, opts=pulumi.ResourceOptions(parent=self)
         )
         self.register_outputs({"name": self.name})
+
+    def _admit(self, name: str, args: ClusterArgs) -> None:
+        """Open the private endpoint to the VPC: EKS's own group admits its members alone, so no bastion, VPN or peer."""
+        aws.vpc.SecurityGroupIngressRule(
+            f"{name}-api",
+            security_group_id=self.security_group_id,
+            ip_protocol="tcp",
+            from_port=443,
+            to_port=443,
+            cidr_ipv4=args.vpc_cidr,
+            description="Kubernetes API from the VPC",
+            tags=args.tag("api"),
+            opts=pulumi.ResourceOptions(parent=self, deleted_with=self.control_plane),
+        )
 
     def _grant(self, name: str, args: ClusterArgs) -> None:
         """Let further principals administer the cluster; its creator already may."""

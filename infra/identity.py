@@ -84,6 +84,8 @@ def _bucket(arn: str, *, read: tuple[str, ...], write: tuple[str, ...]) -> list[
             "Resource": arn,
             "Condition": {"StringLike": {"s3:prefix": anywhere}},
         },
+        # HeadBucket is this action without a prefix; pyarrow asks it before it writes (apache/arrow issue 49949).
+        {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": arn, "Condition": {"Null": {"s3:prefix": "true"}}},
         {"Effect": "Allow", "Action": "s3:GetObject", "Resource": [f"{arn}/{pattern}" for pattern in anywhere]},
         {
             "Effect": "Allow",
@@ -97,4 +99,19 @@ def _external(path: str, *, partition: str) -> list[Statement]:
     if not path.startswith("s3://"):
         return []
     bucket, _, prefix = path.removeprefix("s3://").partition("/")
-    return _bucket(f"arn:{partition}:s3:::{bucket}", read=(), write=(f"{prefix.rstrip('/')}/" if prefix else "",))
+    arn = f"arn:{partition}:s3:::{bucket}"
+    return [
+        *_bucket(arn, read=(), write=(f"{prefix.rstrip('/')}/" if prefix else "",)),
+        # The bucket's key is not ours to name: whichever opens this bucket's objects, through S3 alone. The key's policy decides too.
+        {
+            "Effect": "Allow",
+            "Action": ["kms:Decrypt", "kms:GenerateDataKey"],
+            "Resource": "*",
+            "Condition": {
+                "StringLike": {
+                    "kms:ViaService": "s3.*.amazonaws.com",
+                    "kms:EncryptionContext:aws:s3:arn": [arn, f"{arn}/*"],
+                }
+            },
+        },
+    ]

@@ -40,19 +40,21 @@ class SharedFilesystem(pulumi.ComponentResource):
             tags=tags,
             opts=child,
         )
-        for source, peer in (("self", group.id), ("nodes", args.node_security_group_id)):
-            for first, last in LUSTRE_PORTS:
-                for rule in (aws.vpc.SecurityGroupIngressRule, aws.vpc.SecurityGroupEgressRule):
-                    rule(
-                        f"{name}-{source}-{first}",
-                        security_group_id=group.id,
-                        referenced_security_group_id=peer,
-                        from_port=first,
-                        to_port=last,
-                        ip_protocol="tcp",
-                        tags=tags,
-                        opts=child,
-                    )
+        rules = [
+            rule(
+                f"{name}-{source}-{first}",
+                security_group_id=group.id,
+                referenced_security_group_id=peer,
+                from_port=first,
+                to_port=last,
+                ip_protocol="tcp",
+                tags=tags,
+                opts=child,
+            )
+            for source, peer in (("self", group.id), ("nodes", args.node_security_group_id))
+            for first, last in LUSTRE_PORTS
+            for rule in (aws.vpc.SecurityGroupIngressRule, aws.vpc.SecurityGroupEgressRule)
+        ]
         filesystem = aws.fsx.LustreFileSystem(
             name,
             deployment_type="SCRATCH_2",
@@ -61,7 +63,8 @@ class SharedFilesystem(pulumi.ComponentResource):
             security_group_ids=[group.id],
             data_compression_type="LZ4",
             tags=tags,
-            opts=child,
+            # FSx looks at the rules when it is asked, and refuses a group that does not let Lustre through yet.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=rules),
         )
         self.id, self.dns_name, self.mount_name = filesystem.id, filesystem.dns_name, filesystem.mount_name
         self.register_outputs({"id": self.id})

@@ -62,9 +62,10 @@ def build_infrastructure(settings: Settings) -> Infrastructure:
         ),
     )
     cluster = Cluster(
-        f"efa-{settings.stack}",
+        f"efa-{settings.stack.replace('.', '-')}",
         ClusterArgs(
             vpc_id=network.vpc_id,
+            vpc_cidr=settings.network.vpc_cidr,
             subnet_ids=network.control_plane_subnet_ids,
             service_cidr=settings.network.service_cidr,
             public_cidrs=settings.network.api_public_cidrs,

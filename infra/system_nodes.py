@@ -65,7 +65,12 @@ class SystemNodes(pulumi.ComponentResource):
             node_repair_config=aws.eks.NodeGroupNodeRepairConfigArgs(enabled=True),
             labels=labels.system_node(),
             tags=tags,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[*args.cluster.networking, *role.permissions]),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=[*args.cluster.networking, *role.permissions],
+                # One node cannot meet coredns' disruption budget: EKS waits out the drain before it ends the node.
+                custom_timeouts=pulumi.CustomTimeouts(create="30m", update="60m", delete="30m"),
+            ),
         )
         after = pulumi.ResourceOptions(parent=self, depends_on=[self.group], deleted_with=args.cluster.control_plane)
         # Node repair acts on a GPU fault only when the monitoring agent reports it.

@@ -46,6 +46,7 @@ def manifest(spec: RayClusterSpec) -> Manifest:
     """
     ready = [
         "condition=RayClusterProvisioned",
+        "condition=HeadPodReady",
         # The condition holds for ever once all workers were up together; the count says that they are up now.
         f"jsonpath={{.status.readyWorkerReplicas}}={spec.workers}",
     ]

@@ -5,14 +5,17 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-NAME = "fsx"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedVolumeArgs:
-    """The file system and where it is used."""
+    """The file system and where it is used.
+
+    `claim` names volume and claim: another file system gets another name, so that old and new stand side by side until the pods have
+    moved. A volume in use cannot be deleted, and a static one cannot grow.
+    """
 
     namespace: str
+    claim: str
     filesystem_id: pulumi.Input[str]
     dns_name: pulumi.Input[str]
     mount_name: pulumi.Input[str]
@@ -29,7 +32,7 @@ class SharedVolume(pulumi.ComponentResource):
         child, size = pulumi.ResourceOptions(parent=self), {"storage": f"{args.capacity_gib}Gi"}
         volume = kubernetes.core.v1.PersistentVolume(
             name,
-            metadata=kubernetes.meta.v1.ObjectMetaArgs(name=f"{args.namespace}-{NAME}"),
+            metadata=kubernetes.meta.v1.ObjectMetaArgs(name=f"{args.namespace}-{args.claim}"),
             spec=kubernetes.core.v1.PersistentVolumeSpecArgs(
                 capacity=size,
                 access_modes=["ReadWriteMany"],
@@ -41,13 +44,13 @@ class SharedVolume(pulumi.ComponentResource):
                     volume_handle=args.filesystem_id,
                     volume_attributes={"dnsname": args.dns_name, "mountname": args.mount_name},
                 ),
-                claim_ref=kubernetes.core.v1.ObjectReferenceArgs(name=NAME, namespace=args.namespace),
+                claim_ref=kubernetes.core.v1.ObjectReferenceArgs(name=args.claim, namespace=args.namespace),
             ),
             opts=child,
         )
         claim = kubernetes.core.v1.PersistentVolumeClaim(
             name,
-            metadata=kubernetes.meta.v1.ObjectMetaArgs(name=NAME, namespace=args.namespace),
+            metadata=kubernetes.meta.v1.ObjectMetaArgs(name=args.claim, namespace=args.namespace),
             spec=kubernetes.core.v1.PersistentVolumeClaimSpecArgs(
                 access_modes=["ReadWriteMany"],
                 storage_class_name="",

@@ -19,7 +19,6 @@ from workloads.namespace import Namespace, NamespaceArgs
 from workloads.network_policy import NetworkPolicies
 from workloads.outputs import commands, job_logs
 from workloads.ray_cluster import RayCluster, RayClusterSpec
-from workloads.shared_volume import NAME as SHARED_VOLUME
 from workloads.shared_volume import SharedVolume, SharedVolumeArgs
 from workloads.training_job import TrainingJob, TrainingJobSpec, job_name
 
@@ -100,7 +99,7 @@ def cluster_spec(settings: Settings, infra: Infrastructure) -> RayClusterSpec:
         worker_efa=infra.efa_interfaces,
         worker_ray_start_params=settings.ray.worker_ray_start_params,
         worker_environment=settings.ray.worker_environment,
-        shared_volume_claim=SHARED_VOLUME if infra.filesystem else "",
+        shared_volume_claim=_claim(settings, infra),
     )
 
 
@@ -133,6 +132,10 @@ def _storage_uri(settings: Settings, infra: Infrastructure) -> pulumi.Output[str
     return pulumi.Output.format("s3://{0}", infra.storage.bucket_name)
 
 
+def _claim(settings: Settings, infra: Infrastructure) -> str:
+    return f"fsx-{infra.placement.zone}-{settings.storage.fsx_capacity_gib}" if infra.filesystem else ""
+
+
 def _shared_volume(settings: Settings, infra: Infrastructure, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
     if infra.filesystem is None:
         return []
@@ -140,6 +143,7 @@ def _shared_volume(settings: Settings, infra: Infrastructure, opts: pulumi.Resou
         "fsx",
         SharedVolumeArgs(
             namespace=settings.ray.namespace,
+            claim=_claim(settings, infra),
             filesystem_id=infra.filesystem.id,
             dns_name=infra.filesystem.dns_name,
             mount_name=infra.filesystem.mount_name,

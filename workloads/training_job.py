@@ -11,6 +11,8 @@ import pulumi
 
 from workloads.ray_resource import API_VERSION, TIMEOUT_SECONDS, WAIT_FOR, Manifest, RayResource
 
+STOP_SECONDS = 60
+"""Time for the program to save and end once its deadline is over, before it is killed."""
 GRACE_SECONDS = 600
 """Time beyond the job's own deadline for the operator to see its end; after it the update fails."""
 
@@ -41,6 +43,7 @@ def job_name(spec: TrainingJobSpec) -> str:
         spec.code_sha256,
         list(spec.arguments),
         spec.storage_path,
+        spec.timeout_minutes,
         spec.cluster_fingerprint,
         spec.run_id,
     ]
@@ -48,8 +51,14 @@ def job_name(spec: TrainingJobSpec) -> str:
 
 
 def entrypoint(spec: TrainingJobSpec, storage_uri: str) -> str:
-    """Return the command that Ray runs on the head."""
-    return shlex.join(["python", "-m", "train", f"--storage-path={storage_uri}", *spec.arguments])
+    """Return the command that Ray runs on the head, with checkpoints below `storage_uri`.
+
+    The program is ended by `timeout`: the operator's own deadline marks the RayJob as failed and leaves the program its GPUs.
+    """
+    deadline = ["timeout", "--signal=TERM", f"--kill-after={STOP_SECONDS}", str(spec.timeout_minutes * 60)]
+    return shlex.join(
+        [*deadline, "python", "-m", "train", f"--storage-path={storage_uri}/checkpoints", *spec.arguments]
+    )
 
 
 def runtime_env(code_uri: str) -> str:
@@ -81,7 +90,8 @@ def manifest(spec: TrainingJobSpec, *, command: pulumi.Input[str], environment: 
             "jobId": name,
             "entrypoint": command,
             "runtimeEnvYAML": environment,
-            "activeDeadlineSeconds": deadline,
+            # Past the program's own end, for a head that does not answer any more.
+            "activeDeadlineSeconds": deadline + 2 * STOP_SECONDS,
             # A retry would hide the first failure, and needs a cluster of its own.
             "backoffLimit": 0,
             "shutdownAfterJobFinishes": False,

@@ -154,6 +154,8 @@ def test_api_access() -> None:
 
     inside = cluster({})
     assert (inside["endpointPublicAccess"], inside["endpointPrivateAccess"]) == (False, True)
+    rule = run_program({}).one("SecurityGroupIngressRule", "efa-dev-api").inputs
+    assert (rule["securityGroupId"], rule["fromPort"], rule["cidrIpv4"]) == ("sg-cluster", 443, "10.0.0.0/16")
     assert "publicAccessCidrs" not in inside
     named = cluster({"efa-ray-train:apiAccess": "publicCidrs", "efa-ray-train:apiPublicCidrs": '["198.51.100.0/24"]'})
     assert (named["endpointPublicAccess"], named["publicAccessCidrs"]) == (True, ["198.51.100.0/24"])
@@ -345,19 +347,45 @@ def test_pods_may_read_code_and_write_results_and_nothing_else(dev: World) -> No
     assert worker(dev)["automountServiceAccountToken"] is False
 
 
+def test_a_pod_may_ask_whether_the_bucket_is_there(dev: World) -> None:
+    """HeadBucket is ListBucket without a prefix; pyarrow asks it before each write."""
+    statements = json.loads(dev.one("RolePolicy", "ray").inputs["policy"])["Statement"]
+    conditions = [item["Condition"] for item in statements if item["Action"] == "s3:ListBucket"]
+    assert {"Null": {"s3:prefix": "true"}} in conditions
+
+
+def test_logs_of_the_control_plane_end_with_the_stack(dev: World) -> None:
+    logs = dev.one("LogGroup")
+    assert (logs.inputs["name"], logs.inputs["retentionInDays"]) == ("/aws/eks/efa-dev/cluster", 30)
+    assert logs.urn in dev.ancestors(dev.one("Cluster").urn), "else EKS makes a group of its own first"
+    assert dev.one("Cluster").inputs["name"] == "efa-dev"
+
+
+def test_another_file_system_gets_another_claim() -> None:
+    """A claim in use is not deleted and a static one does not grow: old and new stand side by side until the pods have moved."""
+    small, large = (run_program({"efa-ray-train:fsxCapacityGib": size}) for size in ("1200", "2400"))
+    names = [world.one("PersistentVolumeClaim").inputs["metadata"]["name"] for world in (small, large)]
+    assert names == ["fsx-us-east-2b-1200", "fsx-us-east-2b-2400"]
+    assert worker(large)["volumes"][-1] == {"name": "shared", "persistentVolumeClaim": {"claimName": names[1]}}
+
+
 def test_a_bucket_outside_the_stack_is_opened_at_its_prefix_alone() -> None:
     world = run_program({"efa-ray-train:storagePath": "s3://theirs/runs/a"})
     statements = json.loads(world.one("RolePolicy", "ray").inputs["policy"])["Statement"]
     (write,) = [item for item in statements if "s3:PutObject" in item["Action"] and "theirs" in str(item["Resource"])]
     assert write["Resource"] == ["arn:aws:s3:::theirs/runs/a/*"]
     assert world.outputs["checkpointUri"].startswith("s3://theirs/runs/a/checkpoints/train-")
-    assert "--storage-path=s3://theirs/runs/a" in world.one("RayJob").inputs["spec"]["entrypoint"]
+    assert "--storage-path=s3://theirs/runs/a/checkpoints" in world.one("RayJob").inputs["spec"]["entrypoint"]
 
 
 def test_fsx_stands_beside_the_gpus_and_is_mounted() -> None:
     world = run_program({"efa-ray-train:fsxCapacityGib": "1200", "efa-ray-train:storagePath": "/fsx/runs"})
     assert world.one("LustreFileSystem").inputs["subnetIds"] == "network-gpu-us-east-2b-id"
-    assert world.one("PersistentVolumeClaim").inputs["spec"]["storageClassName"] == ""
+    claim = world.one("PersistentVolumeClaim").inputs
+    assert claim["spec"]["storageClassName"] == ""
+    rules = {found.urn for kind in ("SecurityGroupIngressRule", "SecurityGroupEgressRule") for found in world.of(kind) if found.name.startswith("fsx-")}
+    assert len(rules) == 8
+    assert rules <= world.one("LustreFileSystem").depends_on, "FSx looks at the rules when it is asked"
     (container,) = worker(world)["containers"]
     assert {"name": "shared", "mountPath": "/fsx"} in container["volumeMounts"]
     assert world.one("Addon", "fsx-aws-fsx-csi-driver")
