@@ -44,6 +44,9 @@ _NOWHERE: Final = ("mps-control-daemon",)
 """Ends of names that go nowhere: NVIDIA's chart has one for GPU sharing, which waits for a label never set here."""
 
 
+PIPE_WIDTH: Final = 140
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """Where the pods of one workload may land, against where they belong."""
@@ -147,7 +150,7 @@ def _kubelet_labels(instance_type: str) -> dict[str, str]:
 
 
 def _table(verdicts: Sequence[Verdict], spec: ChartSpec) -> Table:
-    table = Table(title=f"{spec.gpu_instance_type}, {spec.efa_interfaces} EFA interfaces a node", title_justify="left")
+    table = Table(title=f"{spec.gpu_instance_type}, EFA interfaces a node: {spec.efa_interfaces}", title_justify="left")
     for column in ("chart", "workload", "nodes reached", "verdict"):
         table.add_column(column, overflow="fold")
     for verdict in verdicts:
@@ -213,7 +216,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         )
     else:
-        Console().print(_table(verdicts, spec))
+        # Names in a file or a pipe are for grep: whole, whatever the width of a terminal would be.
+        Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(_table(verdicts, spec))
     return 0 if all(verdict.good for verdict in verdicts) else 1
 
 

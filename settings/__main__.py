@@ -1,4 +1,4 @@
-"""Check a stack file alone, with no engine and no AWS: `python -m settings Pulumi.dev.yaml [--json]`."""
+"""Check a stack file alone, with no engine and no AWS: `.venv/bin/python -m settings Pulumi.dev.yaml [--json]`."""
 
 import argparse
 import dataclasses
@@ -69,7 +69,7 @@ def _config(file: Path) -> Mapping[str, object]:
                 )
             ]
         )
-    return cast("Mapping[str, object]", config)
+    return {str(key): value for key, value in cast("Mapping[object, object]", config).items()}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """The configuration of one stack, typed: one field a config key, grouped by what it configures.
 
 Key `gpuNodeCount` in `Pulumi.<stack>.yaml` is field `gpu_node_count` here. `Pulumi.yaml` repeats type, default and description for the
-engine; a test keeps the two equal.
+engine; a test keeps the two equal. A field's `title` says in words what its pattern allows, and its first example stands in the
+message about a missing value.
 """
 
 from dataclasses import dataclass, field
@@ -22,7 +23,9 @@ class NetworkSettings:
     control_plane_availability_zones: Annotated[
         tuple[ZoneName, ...],
         Field(
-            description="Two or more zones for the EKS control plane and the CPU nodes; independent of the GPU zone."
+            title="a list of zones, as us-east-2a",
+            examples=["us-east-2a"],
+            description="Two or more zones for the EKS control plane and the CPU nodes; independent of the GPU zone.",
         ),
     ]
     vpc_cidr: Annotated[str, Field(description="IPv4 range of the VPC, /16 to /20.")] = "10.0.0.0/16"
@@ -42,7 +45,8 @@ class NetworkSettings:
     api_access: Annotated[
         Literal["publicCidrs", "insideVpc"],
         Field(
-            description="publicCidrs: the API answers the ranges in apiPublicCidrs; insideVpc: it answers the VPC alone."
+            examples=["insideVpc"],
+            description="publicCidrs: the API answers the ranges in apiPublicCidrs; insideVpc: it answers the VPC alone.",
         ),
     ]
     api_public_cidrs: Annotated[
@@ -79,7 +83,11 @@ class GpuSettings:
 
     gpu_availability_zone: Annotated[
         ZoneName,
-        Field(description="The one zone of GPU nodes, placement group and workers; never chosen by the program."),
+        Field(
+            title="one zone, as us-east-2b: EFA does not leave a zone",
+            examples=["us-east-2b"],
+            description="The one zone of GPU nodes, placement group and workers; never chosen by the program.",
+        ),
     ]
     gpu_instance_type: Annotated[Text, Field(description="Instance type of a GPU node.")] = "g6.12xlarge"
     gpu_node_count: Annotated[int, Field(ge=1, le=1000, description="GPU nodes; one Ray worker runs on each.")] = 2
@@ -98,13 +106,16 @@ class GpuSettings:
     capacity_reservation_id: Annotated[
         str,
         Field(
-            pattern=r"^(cr-[0-9a-f]{8,17})?$", description="The reservation, for purchase reservation or capacityBlock."
+            pattern=r"^(cr-[0-9a-f]{8,17})?$",
+            title="cr- and 8 to 17 hex digits",
+            description="The reservation, for purchase reservation or capacityBlock.",
         ),
     ] = ""
     placement_group: Annotated[
         str,
         Field(
             pattern=r"^(create|none|existing:\S(.{0,254}))$",
+            title="create, none or existing:NAME",
             description="create: a cluster placement group; existing:NAME: one that stands; none: no group, with a reason.",
         ),
     ] = "create"
@@ -112,6 +123,7 @@ class GpuSettings:
         str,
         Field(
             pattern=r"^[\w .:/=+@-]{0,200}$",
+            title="up to 200 letters, digits, spaces and _ . : / = + @ -",
             description="Why EFA nodes go without a placement group; recorded as a tag and read by the policies.",
         ),
     ] = ""
@@ -129,7 +141,11 @@ class RaySettings:
 
     namespace: Annotated[
         str,
-        Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$", description="Kubernetes namespace of cluster and job."),
+        Field(
+            pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
+            title="a Kubernetes name: a-z, 0-9 and -, up to 63",
+            description="Kubernetes namespace of cluster and job.",
+        ),
     ] = "ray-train"
     image: Annotated[
         Text,
@@ -169,7 +185,12 @@ class JobSettings:
         ),
     ] = ""
     run_id: Annotated[
-        str, Field(pattern=r"^[a-z0-9-]{0,20}$", description="Change it to run the same job once more.")
+        str,
+        Field(
+            pattern=r"^[a-z0-9-]{0,20}$",
+            title="up to 20 of a-z, 0-9 and -",
+            description="Change it to run the same job once more.",
+        ),
     ] = ""
     await_job: Annotated[
         Literal["finished", "running"],

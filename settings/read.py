@@ -75,7 +75,7 @@ def _value(key: Key, config: Mapping[str, object]) -> Any:
                     key=key.name,
                     found="nothing",
                     allowed=key.description.rstrip("."),
-                    fix=f"pulumi config set {key.name} VALUE",
+                    fix=_set(key),
                 )
             )
         return key.default
@@ -124,7 +124,7 @@ def _allowed(key: Key, kind: str, context: Mapping[str, Any]) -> str:
         sign = ">=" if kind == "greater_than_equal" else "<="
         return f"{key.pulumi_type} {sign} {context[bounds[kind]]}"
     if kind == "string_pattern_mismatch":
-        return f"text that matches {context['pattern']}"
+        return key.form or f"text that matches {context['pattern']}"
     if kind == "string_too_short":
         return "text that is not empty"
     return {
@@ -136,10 +136,16 @@ def _allowed(key: Key, kind: str, context: Mapping[str, Any]) -> str:
 
 
 def _fix(key: Key) -> str:
-    if key.required:
-        return f"pulumi config set {key.name} VALUE"
+    if key.required or key.pulumi_type == "array":
+        return _set(key)
     default = json.dumps(key.default) if key.pulumi_type in ("array", "object", "boolean") else repr(key.default)
     return f"set it so, or remove it for the default {default}"
+
+
+def _set(key: Key) -> str:
+    # Without --path a list would be set as text again.
+    where = f"--path '{key.name}[0]'" if key.pulumi_type == "array" else key.name
+    return f"pulumi config set {where} {key.example}"
 
 
 def _unknown(config: Mapping[str, object]) -> list[Problem]:
@@ -149,9 +155,8 @@ def _unknown(config: Mapping[str, object]) -> list[Problem]:
         if namespace == PROJECT and name not in keys():
             near = difflib.get_close_matches(name, keys(), n=1, cutoff=0.5)
             allowed = f"{near[0]} comes closest" if near else "the keys in Pulumi.yaml"
-            found.append(
-                Problem(key=name, found="a key that does not exist", allowed=allowed, fix=f"pulumi config rm {name}")
-            )
+            fix = f"rename it to {near[0]}" if near else f"pulumi config rm {name}"
+            found.append(Problem(key=name, found="a key that does not exist", allowed=allowed, fix=fix))
     return found
 
 

@@ -17,13 +17,16 @@ MISSING: Any = dataclasses.MISSING
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """One config key: its name, the group and field that hold it, its type, description and default."""
+    """One config key: its name, the group and field that hold it, its type, what it means and its default."""
 
     name: str
     group: str
     field: str
     annotation: Any
     description: str
+    form: str
+    """What the key's pattern allows, in words; empty without a pattern."""
+    example: str
     default: Any
 
     @property
@@ -73,6 +76,8 @@ def _keys_of(group: str, cls: type) -> Iterator[Key]:
             field=field.name,
             annotation=hints[field.name],
             description=info.description or "",
+            form=info.title or "",
+            example=str(info.examples[0]) if info.examples else "VALUE",
             default=field.default_factory() if callable(field.default_factory) else field.default,
         )
 

@@ -16,7 +16,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m rehearsal.local_aws", description="Serve the local AWS API on loopback."
     )
-    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 (the default) takes a free one")
+    parser.add_argument("--port", type=_port, default=0, help="port to listen on; 0 (the default) takes a free one")
     parser.add_argument(
         "--state-dir", type=Path, help="folder for endpoint.json, which tells others where the server is"
     )
@@ -32,12 +32,19 @@ def main(arguments: list[str]) -> int:
     try:
         local = LocalAws(port=options.port, state_dir=options.state_dir)
     except OSError as error:
-        print(f"local_aws: {error}", file=sys.stderr)
+        folder = f"{error.filename}: {error.strerror}; choose another with --state-dir"
+        print(f"local_aws: {folder if error.filename else error}", file=sys.stderr)
         return 2
     print(json.dumps({"endpoint": local.endpoint}) if options.json else f"local AWS at {local.endpoint}", flush=True)
     ended.wait()
     local.stop()
     return 0
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"found {text}; allowed 0 to 65535; 0 takes a free one")
+    return int(text)
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ def api_access(settings: Settings) -> Iterator[Problem]:
         )
     for cidr in cidrs if access == "publicCidrs" else ():
         network = _network(cidr)
-        if network is None or network.prefixlen < 8 or (not network.is_global and not _documentation(network)):
+        if network is None or network.prefixlen < 8 or (not (network.is_global or is_documentation(network))):
             yield Problem(
                 key="apiPublicCidrs",
                 found=repr(cidr),
@@ -131,8 +131,8 @@ def _network(text: str) -> IPv4Network | None:
         return None
 
 
-def _documentation(network: IPv4Network) -> bool:
-    # RFC 5737 ranges reach nobody: the examples that this project ships use them.
+def is_documentation(network: IPv4Network) -> bool:
+    """Tell whether a range is for examples (RFC 5737): it reaches nobody, and the stack files shipped here use it."""
     return any(
         network.subnet_of(IPv4Network(range_)) for range_ in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")
     )

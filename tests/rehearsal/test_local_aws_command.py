@@ -7,6 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from rehearsal.local_aws.__main__ import main
 from tests.rehearsal.local_aws_support import Aws
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -39,3 +42,19 @@ def test_port_in_use_is_one_line(tmp_path: Path) -> None:
         done.stderr.strip()
         == f"local_aws: --port: {port} is in use (Address already in use); choose another, or 0 for a free one"
     )
+
+
+@pytest.mark.parametrize(
+    ("port", "words"), [("99999", "found 99999; allowed 0 to 65535"), ("-1", "found -1; allowed 0 to 65535")]
+)
+def test_a_port_that_is_none_is_one_line(port: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([f"--port={port}"])
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--state-dir", "/proc/nowhere"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "local_aws: /proc/nowhere: No such file or directory; choose another with --state-dir"

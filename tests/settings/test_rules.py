@@ -25,7 +25,12 @@ def problems(changes: Mapping[str, object]) -> list[str]:
 
 
 def accepted(changes: Mapping[str, object]) -> Settings:
-    config = {**GOOD, **{key if ":" in key else f"efa-ray-train:{key}": value for key, value in changes.items()}}
+    inside = {"efa-ray-train:apiPublicCidrs": ["1.1.1.0/24"]}
+    config = {
+        **GOOD,
+        **inside,
+        **{key if ":" in key else f"efa-ray-train:{key}": value for key, value in changes.items()},
+    }
     return parse(config, stack="dev")
 
 
@@ -38,9 +43,15 @@ CASES: list[tuple[dict[str, object], str]] = [
     ({"gpuNodeCount": 0}, "gpuNodeCount: found 0; allowed: integer >= 1; set it so, or remove it for the default 2"),
     ({"efa": "perhaps"}, "efa: found 'perhaps'; allowed: true or false; set it so, or remove it for the default true"),
     ({"natGateways": "two"}, "natGateways: found 'two'; allowed: 'single' or 'perAvailabilityZone'; set it so,"),
-    ({"apiPublicCidrs": "203.0.113.0/24"}, "apiPublicCidrs: found '203.0.113.0/24'; allowed: a list of text;"),
+    (
+        {"apiPublicCidrs": "203.0.113.0/24"},
+        "apiPublicCidrs: found '203.0.113.0/24'; allowed: a list of text; pulumi config set --path 'apiPublicCidrs[0]' VALUE",
+    ),
     ({"workerEnvironment": ["A=1"]}, 'workerEnvironment: found ["A=1"]; allowed: a map of text to text;'),
-    ({"gpuNodecount": 2}, "gpuNodecount: found a key that does not exist; allowed: gpuNodeCount comes closest;"),
+    (
+        {"gpuNodecount": 2},
+        "gpuNodecount: found a key that does not exist; allowed: gpuNodeCount comes closest; rename it to gpuNodeCount",
+    ),
     ({"runId": {"secure": "v1:x"}}, "runId: found a secret; allowed: plain text; no key holds a secret;"),
     (
         {"aws:region": ""},
@@ -53,7 +64,7 @@ CASES: list[tuple[dict[str, object], str]] = [
     ),
     (
         {"gpuAvailabilityZone": "us-east-2a,us-east-2b"},
-        "gpuAvailabilityZone: found 'us-east-2a,us-east-2b'; allowed: text that",
+        "gpuAvailabilityZone: found 'us-east-2a,us-east-2b'; allowed: one zone, as us-east-2b: EFA does not leave a zone; pulumi config set",
     ),
     (
         {"controlPlaneAvailabilityZones": ["us-east-2a"]},
@@ -121,7 +132,7 @@ CASES: list[tuple[dict[str, object], str]] = [
         {"capacityReservationId": RESERVATION},
         f"capacityReservationId: found {RESERVATION}, with purchase onDemand; allowed: a reservation only",
     ),
-    ({"capacityReservationId": "cr-x"}, "capacityReservationId: found 'cr-x'; allowed: text that matches"),
+    ({"capacityReservationId": "cr-x"}, "capacityReservationId: found 'cr-x'; allowed: cr- and 8 to 17 hex digits;"),
     (
         {"purchase": "reservation", "capacityReservationId": RESERVATION},
         "placementGroup: found create, with purchase reservation; allowed: existing:NAME or none: a reservation takes no instance of",
@@ -146,7 +157,7 @@ CASES: list[tuple[dict[str, object], str]] = [
         {"placementGroupReason": "no"},
         "placementGroupReason: found a reason, with placementGroup create; allowed: a reason only with",
     ),
-    ({"placementGroup": "existing"}, "placementGroup: found 'existing'; allowed: text that matches"),
+    ({"placementGroup": "existing"}, "placementGroup: found 'existing'; allowed: create, none or existing:NAME;"),
     # head and workers
     ({"workerGpus": 5}, "workerGpus: found 5, with gpuInstanceType g6.12xlarge; allowed: 1 to 4, or 0 for every one;"),
     (
@@ -197,7 +208,7 @@ CASES: list[tuple[dict[str, object], str]] = [
         {"chartSource": "charts"},
         "chartSource: found 'charts'; allowed: upstream, a directory (/..., ./...) or oci://REGISTRY/PREFIX;",
     ),
-    ({"namespace": "Ray_Train"}, "namespace: found 'Ray_Train'; allowed: text that matches"),
+    ({"namespace": "Ray_Train"}, "namespace: found 'Ray_Train'; allowed: a Kubernetes name: a-z, 0-9 and -, up to 63;"),
 ]
 
 
@@ -306,6 +317,11 @@ def test_text_from_the_engine_and_values_from_the_file_give_the_same_settings() 
     }
     as_values = {"gpuNodeCount": 3, "efa": False, "workerEnvironment": {"A": "1"}, "clusterLogTypes": ["api"]}
     assert accepted(as_text) == accepted(as_values)
+
+
+def test_a_range_for_documentation_warns() -> None:
+    (warning,) = warnings(parse(GOOD, stack="dev"))
+    assert warning.startswith("apiPublicCidrs: 203.0.113.0/24 is a range for documentation, so nobody reaches the API;")
 
 
 def test_fi_efa_use_device_rdma_warns_where_the_device_cannot() -> None:

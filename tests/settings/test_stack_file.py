@@ -77,3 +77,10 @@ def test_unreadable_file_is_one_line(
     assert main([str(file)]) == 2
     (line,) = capsys.readouterr().out.splitlines()
     assert said in line
+
+
+def test_a_key_that_is_no_text_is_no_crash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "Pulumi.bad.yaml"
+    file.write_text("config:\n  1: 2\n  aws:region: us-east-2\n")
+    assert main([str(file)]) == 2
+    assert len(capsys.readouterr().out.splitlines()) == 3, "the required keys are missing, each on its line"
