@@ -4,15 +4,21 @@
 STACK ?= rehearsal
 ARGS ?=
 
+SHELL := /bin/bash
+
 UV_VERSION := 0.13.9
-CACHE := $(or $(EFA_RAY_TRAIN_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/efa-ray-train)
-UV := $(CACHE)/uv-$(UV_VERSION)/bin/uv
+# The same place as in rehearsal/toolchain/cache.py. Without HOME the shell knows it from the user's account.
+HOME_DIRECTORY := $(or $(HOME),$(shell unset HOME; echo ~))
+CACHE := $(patsubst ~/%,$(HOME_DIRECTORY)/%,$(or $(EFA_RAY_TRAIN_CACHE),$(or $(XDG_CACHE_HOME),$(HOME_DIRECTORY)/.cache)/efa-ray-train))
+ifeq ($(filter /%,$(firstword $(CACHE))),)
+$(error cache: found '$(CACHE)'; allowed: an absolute path; set EFA_RAY_TRAIN_CACHE, XDG_CACHE_HOME or HOME to one)
+endif
+UV_DIRECTORY := $(CACHE)/uv-$(UV_VERSION)/bin
 READY := .venv/.ready
 PYTHON := .venv/bin/python
 # An official Pulumi runs Python programs through uv.
-export PATH := $(dir $(UV)):$(PATH)
+export PATH := $(UV_DIRECTORY):$(PATH)
 
-SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
@@ -54,13 +60,18 @@ test: lint bootstrap ## Run every check and test, as CI does; ARGS go to pytest.
 clean-state: $(READY) ## Remove the state of this checkout's rehearsals; the cache of built tools stays.
 	@$(PYTHON) -m rehearsal clean $(ARGS)
 
-# uv is one program: it is taken out of a throw-away environment, the only use of pip.
-$(UV):
-	@mkdir -p $(CACHE) && work=$$(mktemp -d $(CACHE)/.uv.XXXXXX) && trap 'rm -rf "$$work"' EXIT \
-	  && python3 -m venv "$$work" && "$$work/bin/python" -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION) 1>&2 \
-	  && mkdir -p $(@D) && mv "$$work/bin/uv" $@
+# uv is one program: it is taken out of a throw-away environment, the only use of pip. Not a target of its own: a target
+# cannot have a space in its path, and where .venv is up to date no uv is needed.
+define GET_UV
+uv="$(UV_DIRECTORY)/uv"; cache="$(CACHE)"; \
+if ! test -x "$$uv"; then \
+  mkdir -p "$$cache" && work=$$(mktemp -d "$$cache/.uv.XXXXXX") && trap 'rm -rf "$$work"' EXIT \
+    && python3 -m venv "$$work" && "$$work/bin/python" -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION) 1>&2 \
+    && mkdir -p "$(UV_DIRECTORY)" && mv "$$work/bin/uv" "$$uv"; \
+fi
+endef
 
 # Written last, so an interrupted setup is done again; warm runs only compare dates.
-$(READY): pyproject.toml uv.lock | $(UV)
-	@env -u VIRTUAL_ENV UV_PROJECT_ENVIRONMENT=.venv $(UV) sync --frozen 1>&2
+$(READY): pyproject.toml uv.lock
+	@$(GET_UV) && env -u VIRTUAL_ENV UV_PROJECT_ENVIRONMENT=.venv "$$uv" sync --frozen 1>&2
 	@touch $@

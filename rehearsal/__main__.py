@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from rehearsal.errors import RehearsalError
+from rehearsal.toolchain.places import CACHE_VARIABLE, STATE_VARIABLE, check_places
 
 # A verb imports its own modules when it runs: none waits for what another one needs.
 
@@ -38,13 +40,47 @@ def main(argv: Sequence[str] | None = None) -> int:
     # An end that is asked for politely must clean up as Ctrl-C does.
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        return arguments.verb(arguments)
+        _check(arguments)
+        status = arguments.verb(arguments)
+        # Here, and not when Python ends: a disk that is full then is told like any other.
+        sys.stdout.flush()
+        return status
+    except OSError as problem:
+        print(_told(problem), file=sys.stderr)
+        _let_go_of_stdout()
+        return 2
     except RehearsalError as problem:
         print(problem, file=sys.stderr)
         return problem.exit_code
     except KeyboardInterrupt:
         print("interrupted; nothing is left running", file=sys.stderr)
         return _INTERRUPTED
+
+
+def _check(arguments: _Arguments) -> None:
+    check_places(os.environ)
+    if not arguments.directory.is_dir():
+        raise RehearsalError(
+            f"{arguments.directory}: no such directory; name that of a Pulumi project with --directory"
+        )
+
+
+def _told(problem: OSError) -> str:
+    reason = problem.strerror or str(problem)
+    if problem.filename is None:
+        return f"output: {reason}; send it to a place that takes it, and make room where a disk is full"
+    return (
+        f"{problem.filename}: {reason}; make it writable and make room there, or set "
+        f"{STATE_VARIABLE} (state) or {CACHE_VARIABLE} (built tools) to another directory"
+    )
+
+
+def _let_go_of_stdout() -> None:
+    """Keep Python from writing once more at its end what could not be written."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -116,7 +152,8 @@ def _preview(arguments: _Arguments) -> int:
 
 def _clean(arguments: _Arguments) -> int:
     from rehearsal.engine.locks import find_locks
-    from rehearsal.engine.state import find_state, remove_state
+    from rehearsal.engine.state import find_state, is_there, remove_state
+    from rehearsal.engine.usage import alone
 
     state = find_state(arguments.directory)
     for lock in find_locks(state):
@@ -125,7 +162,10 @@ def _clean(arguments: _Arguments) -> int:
                 f"stack {lock.path.parent.name}: locked by {lock.user}@{lock.host} (pid {lock.pid}); "
                 f"wait for that run or end it; if there is none, delete {lock.path}"
             )
-    removed = remove_state(state)
+    removed = is_there(state)
+    if removed:
+        with alone(state):
+            remove_state(state)
     if arguments.json:
         print(json.dumps({"state": str(state.root), "removed": removed}))
     else:

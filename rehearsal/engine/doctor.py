@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +14,14 @@ from rehearsal.engine.locks import find_locks
 from rehearsal.engine.stacks import PASSPHRASE_VARIABLES, stack_names
 from rehearsal.engine.state import find_state
 from rehearsal.errors import RehearsalError
+from rehearsal.helm import HELM_VARIABLE
 from rehearsal.language_host.packages import required_plugins
 from rehearsal.toolchain.build import cached_tool
 from rehearsal.toolchain.cache import cache_root
 from rehearsal.toolchain.go import find_go
+from rehearsal.toolchain.places import CACHE_VARIABLE, STATE_VARIABLE
 from rehearsal.toolchain.pulumi import official_pulumi
-from rehearsal.toolchain.tools import ENGINE, KUBERNETES_PROVIDER
+from rehearsal.toolchain.tools import ENGINE, HELM, KUBERNETES_PROVIDER, Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,7 @@ def examine(project: Path) -> list[Finding]:
     return [
         Finding("python", platform.python_version()),
         *_programs(),
+        _writable("cache", cache_root(), CACHE_VARIABLE),
         _providers(),
         _stacks(project),
         _state(project),
@@ -48,18 +53,52 @@ def examine(project: Path) -> list[Finding]:
 
 
 def _programs() -> list[Finding]:
+    findings: list[Finding] = []
+    tools: list[Tool] = []
     official = official_pulumi()
     if official is not None:
-        return [Finding("pulumi", f"{_version(official.pulumi)} at {official.pulumi}, with its own language host")]
-    findings: list[Finding] = []
-    go = find_go(ENGINE.sources)
-    way_out = "run `make bootstrap`" if go else "install Go 1.26 or newer (https://go.dev/dl/) or Pulumi"
-    findings.append(Finding("go", f"{go.version} at {go.command}" if go else "not on PATH"))
-    for tool in (ENGINE, KUBERNETES_PROVIDER):
-        entry = cached_tool(tool)
+        found = f"{_version(official.pulumi)} at {official.pulumi}, with its own language host"
+        findings.append(Finding("pulumi", found))
+    else:
+        tools += [ENGINE, KUBERNETES_PROVIDER]
+    helm, named = shutil.which("helm"), os.environ.get(HELM_VARIABLE)
+    if named:
+        good = os.access(named, os.X_OK) and Path(named).is_file()
+        fix = "" if good else f"set {HELM_VARIABLE} to the binary of Helm 3, or unset it"
+        findings.append(Finding("helm", named if good else f"{named} cannot be run", fix))
+    elif helm is not None:
+        findings.append(Finding("helm", helm))
+    else:
+        tools.append(HELM)
+    return findings + _built(tools)
+
+
+def _built(tools: Sequence[Tool]) -> list[Finding]:
+    """Look for builds of `tools` in the cache, and for the Go that would make those that are missing."""
+    entries = [(tool, cached_tool(tool)) for tool in tools]
+    missing = [tool for tool, entry in entries if entry is None]
+    go = _go(missing)
+    findings = [go] if tools else []
+    for tool, entry in entries:
+        way_out = (
+            "run `make bootstrap`" if go.good else f"install Go 1.26 or newer (https://go.dev/dl/) or {tool.official}"
+        )
         name = f"{tool.name} {tool.version}"
         findings.append(Finding(name, str(entry)) if entry else Finding(name, f"not built in {cache_root()}", way_out))
     return findings
+
+
+def _go(missing: Sequence[Tool]) -> Finding:
+    try:
+        go = find_go((missing or [ENGINE])[0].sources)
+    except RehearsalError as problem:
+        return Finding("go", "does not run", str(problem))
+    if go is not None:
+        return Finding("go", f"{go.version} at {go.command}")
+    if not missing:
+        return Finding("go", "not on PATH, and nothing is left to build")
+    names = ", ".join(tool.name for tool in missing)
+    return Finding("go", "not on PATH", f"install Go 1.26 or newer (https://go.dev/dl/); it has to build {names}")
 
 
 def _version(pulumi: Path) -> str:
@@ -87,12 +126,15 @@ def _state(project: Path) -> Finding:
         state = find_state(project)
     except RehearsalError as problem:
         return Finding("state", "refused", str(problem))
-    parent = next(path for path in (state.root, *state.root.parents) if path.exists())
-    if not os.access(parent, os.W_OK):
-        return Finding(
-            "state", f"{state.root}, and {parent} is not writable", "set EFA_RAY_TRAIN_STATE to another directory"
-        )
-    return Finding("state", str(state.root))
+    return _writable("state", state.root, STATE_VARIABLE)
+
+
+def _writable(name: str, directory: Path, variable: str) -> Finding:
+    parent = next(path for path in (directory, *directory.parents) if path.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        fault = "is not writable" if parent.is_dir() else "is not a directory"
+        return Finding(name, f"{directory}, and {parent} {fault}", f"set {variable} to another directory")
+    return Finding(name, str(directory))
 
 
 def _passphrase() -> Finding:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rehearsal.engine.session import explain, open_session
+from rehearsal.engine.session import check_project, explain, open_session, stop_if_cut_off
 from rehearsal.engine.summary import Summary, read_summary
+from rehearsal.engine.usage import run_directory
 from rehearsal.errors import RehearsalError
 
 _OWN_FLAGS = {
     "--config-file": "edit Pulumi.STACK.yaml, the rehearsal reads a copy of it",
     "--stack": "use STACK=NAME with make, or --stack once",
+    "--json": "use --json, alone",
+    "--cwd": "use -C or --directory",
     "--event-log": "the rehearsal takes its summary from it",
     "--remote": "a rehearsal runs on this machine alone",
 }
+_SHORT = {"s": "--stack", "j": "--json", "C": "--cwd"}
+_SHORT_SWITCHES = "der"
+"""Short flags of `pulumi preview` that stand without a value, so others may follow in the same argument."""
 
 
 def preview(project: Path, stack: str, *, json_output: bool, policies: bool, extra: Sequence[str]) -> int:
@@ -37,15 +42,17 @@ def preview(project: Path, stack: str, *, json_output: bool, policies: bool, ext
                 f"policies: no {pack / 'PulumiPolicy.yaml'}; restore the policy pack, or pass --no-policies"
             )
         arguments += ["--policy-pack", str(pack)]
-    session = open_session(project, stack)
-    with tempfile.TemporaryDirectory(dir=session.state.root, prefix="run-") as directory:
-        event_log = Path(directory) / "events.json"
+    check_project(project)
+    # What is given on the command line may mend what the file lacks: then the program alone can judge.
+    from_file = not any(argument.startswith(("--config", "-c")) for argument in extra)
+    with run_directory(project) as (state, directory):
+        session = open_session(project, stack, state, check_settings=from_file)
+        event_log = directory / "events.json"
         outcome = session.run(*arguments, "--event-log", str(event_log))
         began = event_log.exists()
         summary = read_summary(event_log)
-    if outcome.interrupted:
-        raise KeyboardInterrupt
-    reason = explain(outcome, session.state) if outcome.status else None
+    stop_if_cut_off(outcome)
+    reason = explain(outcome, state) if outcome.status else None
     if reason is not None:
         raise RehearsalError(reason)
     if not began and outcome.status > 0:
@@ -63,8 +70,19 @@ def preview(project: Path, stack: str, *, json_output: bool, policies: bool, ext
 def _check_flags(extra: Sequence[str]) -> None:
     for argument in extra:
         flag = argument.split("=", 1)[0]
-        if flag in _OWN_FLAGS:
-            raise RehearsalError(f"{flag}: set by the rehearsal itself; {_OWN_FLAGS[flag]}")
+        long = flag if flag.startswith("--") else _own_short(flag)
+        if long in _OWN_FLAGS:
+            raise RehearsalError(f"{flag}: set by the rehearsal itself; {_OWN_FLAGS[long]}")
+
+
+def _own_short(flag: str) -> str:
+    """Return the long form of the first short flag that is ours in an argument such as `-j` or `-dsdev`, "" for none."""
+    for letter in flag[1:] if flag.startswith("-") else "":
+        if letter in _SHORT:
+            return _SHORT[letter]
+        if letter not in _SHORT_SWITCHES:
+            break
+    return ""
 
 
 def _line(stack: str, passed: bool, summary: Summary, *, policies: bool, seconds: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +15,12 @@ from rehearsal.engine.plugins import install_plugins
 from rehearsal.engine.preload import sdk_modules
 from rehearsal.engine.process import Outcome, run_engine
 from rehearsal.engine.stacks import Stack, prepare_stack
-from rehearsal.engine.state import State, open_state
+from rehearsal.engine.state import State
 from rehearsal.errors import RehearsalError
 from rehearsal.toolchain.pulumi import Toolchain, find_toolchain
+
+_REFUSED = 2
+_TOLD_LINES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +39,22 @@ class Session:
         return run_engine([*command, "--config-file", str(self.stack.settings)], env=self.environment, cwd=self.project)
 
 
-def open_session(project: Path, stack_name: str) -> Session:
-    """Get the programs, make the state and the stack where they are missing, and return the session.
+def check_project(project: Path) -> None:
+    """Raise RehearsalError when `project` is not the directory of a Pulumi project."""
+    if not (project / "Pulumi.yaml").is_file():
+        raise RehearsalError(f"{project}: no Pulumi.yaml; name the directory of a Pulumi project with --directory")
+
+
+def open_session(project: Path, stack_name: str, state: State, *, check_settings: bool = True) -> Session:
+    """Get the programs, make the stack in the opened `state` where it is missing, and return the session.
+
+    With `check_settings` the project's `settings` package, where it has one, judges the stack file before anything is got.
 
     Locks that a killed run left are removed, and told on stderr. Raises RehearsalError for whatever stands in the way.
     """
-    if not (project / "Pulumi.yaml").is_file():
-        raise RehearsalError(f"{project}: no Pulumi.yaml; name the directory of a Pulumi project with --directory")
-    state = open_state(project)
     stack = prepare_stack(project, stack_name, state, os.environ)
+    if check_settings:
+        _check_settings(project, stack)
     for lock in remove_stale_locks(state, stack_name):
         print(f"stack {stack_name}: removed the lock of a run that was killed (pid {lock.pid})", file=sys.stderr)
     toolchain = find_toolchain()
@@ -68,13 +79,41 @@ def explain(outcome: Outcome, state: State) -> str | None:
     return None
 
 
+def stop_if_cut_off(outcome: Outcome) -> None:
+    """Raise KeyboardInterrupt when the run was interrupted, RehearsalError (exit 1) when a signal has killed the engine."""
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+    if outcome.status < 0:
+        raise RehearsalError(
+            f"the engine was killed (signal {-outcome.status}, often for lack of memory); run it again", exit_code=1
+        )
+
+
+def _check_settings(project: Path, stack: Stack) -> None:
+    """Raise RehearsalError, one line a problem, when the project's own check refuses the stack file."""
+    if not (project / "settings" / "__main__.py").is_file():
+        return
+    answer = subprocess.run(
+        [sys.executable, "-m", "settings", f"Pulumi.{stack.name}.yaml"],
+        cwd=project,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # Any other status is a fault of the check itself, which the program has as well and then tells whole.
+    if answer.returncode == _REFUSED:
+        raise RehearsalError((answer.stdout + answer.stderr).strip())
+
+
 def _create(session: Session) -> None:
     command: Sequence[str] = [str(session.toolchain.pulumi), "stack", "init", session.stack.name, "--no-select"]
     outcome = run_engine(command, env=session.environment, cwd=session.state.project, quiet=True)
-    if outcome.interrupted:
-        raise KeyboardInterrupt
+    stop_if_cut_off(outcome)
     if outcome.status != 0:
         reason = explain(outcome, session.state)
+        said = [line.strip() for line in outcome.errors if line.strip()][-_TOLD_LINES:]
+        told = " | ".join(said) or f"exit status {outcome.status}"
         raise RehearsalError(
-            reason or f"stack {session.stack.name}: not created, the engine said why above; try `make clean-state`"
+            reason or f"stack {session.stack.name}: not created, the engine said: {told}; try `make clean-state`"
         )

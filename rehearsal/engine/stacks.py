@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
 from rehearsal.engine.state import State
 from rehearsal.errors import RehearsalError
 
@@ -36,31 +38,54 @@ class Stack:
 
 def stack_names(project: Path) -> list[str]:
     """Return the names of the stacks that have a settings file in the project, sorted."""
-    return sorted(path.name.removeprefix("Pulumi.").removesuffix(".yaml") for path in project.glob("Pulumi.*.yaml"))
+    return sorted(
+        path.name.removeprefix("Pulumi.").removesuffix(".yaml")
+        for path in project.glob("Pulumi.*.yaml")
+        if path.is_file()
+    )
 
 
 def prepare_stack(project: Path, name: str, state: State, environ: Mapping[str, str]) -> Stack:
     """Copy Pulumi.yaml and the settings of stack `name` into the state and return the stack.
 
     The engine keeps the salt of its secrets in the settings file; it goes into the copy and stays there, so the file in
-    the project is never written. Raises RehearsalError for an unknown stack, and for secrets that cannot be opened here.
+    the project is never written. Raises RehearsalError for an unknown stack, for a file that
+    is no YAML mapping, and for secrets that cannot be opened here.
     """
     names = stack_names(project)
     if name not in names:
         raise RehearsalError(
             f"stack {name}: no Pulumi.{name}.yaml; there are {', '.join(names) or 'no stacks'}: choose one with STACK=NAME"
         )
-    description = (project / "Pulumi.yaml").read_text(encoding="utf-8")
+    description = _read_mapping(project / "Pulumi.yaml")
     found = _PROJECT_NAME.search(description)
     if found is None:
         raise RehearsalError(f"{project / 'Pulumi.yaml'}: no `name:` in it; write the project's name there")
     settings = state.project / f"Pulumi.{name}.yaml"
-    text = (project / settings.name).read_text(encoding="utf-8")
+    text = _read_mapping(project / settings.name)
     previous = settings.read_text(encoding="utf-8") if settings.exists() else ""
     _write(settings, _own_settings(text, previous, settings.name, environ))
     # `pulumi stack init` runs in this directory, where it may write.
     _write(state.project / "Pulumi.yaml", description)
     return Stack(name, found.group(1), settings)
+
+
+def _read_mapping(path: Path) -> str:
+    """Return the text of a YAML file that holds a mapping or nothing."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        document: object = yaml.safe_load(text)
+    except UnicodeDecodeError as error:
+        raise RehearsalError(
+            f"{path}: found bytes that are not UTF-8 at offset {error.start}; save it as UTF-8"
+        ) from error
+    except yaml.YAMLError as error:
+        raise RehearsalError(f"{path}: not YAML: {' '.join(str(error).split())}; mend it there") from error
+    if document is not None and not isinstance(document, dict):
+        raise RehearsalError(
+            f"{path}: found a YAML {type(document).__name__}; allowed: a mapping, as `config:` with its keys below"
+        )
+    return text
 
 
 def _own_settings(text: str, previous: str, file_name: str, environ: Mapping[str, str]) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from rehearsal.errors import RehearsalError
+from rehearsal.toolchain.places import STATE_VARIABLE, named_directory
 
-STATE_VARIABLE = "EFA_RAY_TRAIN_STATE"
 _MARKER = "checkout"
 """A file with the path of the checkout; a directory without it is none of ours and is never removed."""
 
@@ -45,14 +44,15 @@ class State:
 def find_state(project: Path) -> State:
     """Return the state of `project`: $EFA_RAY_TRAIN_STATE, else a directory named by a hash of the project's path.
 
-    Nothing is made yet. Raises RehearsalError when it would lie inside the project, where the engine must not write.
+    Nothing is made yet. Raises RehearsalError when it would lie inside the project, where the engine must not write,
+    and when a directory is named by a relative path.
     """
     project = project.resolve()
-    chosen = os.environ.get(STATE_VARIABLE)
-    if chosen:
-        root = Path(chosen).expanduser().resolve()
+    chosen = named_directory(STATE_VARIABLE)
+    if chosen is not None:
+        root = chosen.resolve()
     else:
-        base = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser()
+        base = named_directory("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
         root = (base / "efa-ray-train" / hashlib.sha256(str(project).encode()).hexdigest()[:12]).resolve()
     if root.is_relative_to(project):
         raise RehearsalError(
@@ -82,13 +82,20 @@ def open_state(project: Path) -> State:
     return state
 
 
-def remove_state(state: State) -> bool:
-    """Remove a state directory; return whether there was one. Raises RehearsalError when it is not one of ours."""
+def is_there(state: State) -> bool:
+    """Return whether the state has been made. Raises RehearsalError when what is there is not one of ours."""
     if not state.root.exists():
         return False
     if not (state.root / _MARKER).exists():
         raise RehearsalError(
             f"state {state.root}: no file `{_MARKER}` in it, so it is not a rehearsal's; remove it by hand if you mean to"
         )
+    return True
+
+
+def remove_state(state: State) -> bool:
+    """Remove a state directory; return whether there was one. Raises RehearsalError when it is not one of ours."""
+    if not is_there(state):
+        return False
     shutil.rmtree(state.root)
     return True

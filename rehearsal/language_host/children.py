@@ -64,7 +64,8 @@ class Children:
         self, target: Sequence[str], *, cwd: str | None, env: Mapping[str, str], stdin: int, piped: bool
     ) -> subprocess.Popen[bytes]:
         child = subprocess.Popen(
-            [sys.executable, str(_TETHER), str(self._tether), *target],
+            # Unbuffered, as the official host does it: a policy pack writes its port to a pipe and flushes nothing.
+            [sys.executable, "-u", str(_TETHER), str(self._tether), *target],
             cwd=cwd,
             env=dict(env),
             stdin=stdin,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -19,9 +20,10 @@ def cached_tool(tool: Tool) -> Path | None:
 
     An entry's name holds tool, version, hash of the sources, platform and Go version. The last is for the person who
     looks: any Go builds the same program from the same sources, so a newer Go builds nothing anew, and a machine where
-    Go is gone still finds what it has built. Asks no compiler, since every preview comes by here.
+    Go is gone still finds what it has built. Asks no compiler, since every preview comes by here. An entry out of which
+    files were taken is none.
     """
-    matches = sorted(cache_root().glob(f"{_key(tool)}-go*"))
+    matches = sorted(path for path in cache_root().glob(f"{_key(tool)}-go*") if _is_whole(path, tool))
     return matches[-1] if matches else None
 
 
@@ -45,6 +47,7 @@ def build_tool(tool: Tool, progress: Progress) -> Path:
     entry = ensure_entry(
         key,
         lambda work: _fill(tool, go, work, cache_root() / "log" / f"{key}.log", step),
+        whole=lambda path: _is_whole(path, tool),
         on_wait=lambda: step.note("another run is building it, waiting for that one"),
     )
     step.done()
@@ -53,7 +56,9 @@ def build_tool(tool: Tool, progress: Progress) -> Path:
 
 def _fill(tool: Tool, go: golang.Go, work: Path, log: Path, step: Step) -> None:
     sources = work / ".sources"
-    shutil.copytree(tool.sources, sources)
+    sources.mkdir()
+    for path in _source_files(tool):
+        shutil.copyfile(path, sources / path.name)
     for file in tool.files:
         _take(file, go, sources, sources if file.into is Into.SOURCES else work)
     link_flags = "-s -w"
@@ -73,6 +78,21 @@ def _fill(tool: Tool, go: golang.Go, work: Path, log: Path, step: Step) -> None:
     shutil.rmtree(sources)
 
 
+def _is_whole(entry: Path, tool: Tool) -> bool:
+    programs = all(os.access(entry / name, os.X_OK) and (entry / name).is_file() for name in tool.binaries)
+    return programs and all((entry / Path(file.path).name).is_file() for file in tool.files if file.into is Into.ENTRY)
+
+
+def _source_files(tool: Tool) -> list[Path]:
+    """Return what Go builds from, sorted; whatever else a system or an editor drops there changes no build."""
+    return sorted(
+        path
+        for path in tool.sources.iterdir()
+        if (path.name in ("go.mod", "go.sum") or (path.suffix == ".go" and not path.name.startswith(".")))
+        and path.is_file()
+    )
+
+
 def _take(file: ModuleFile, go: golang.Go, sources: Path, target: Path) -> None:
     origin = golang.module_directory(go, file.module, directory=sources) / file.path
     copy = target / origin.name
@@ -87,6 +107,6 @@ def _take(file: ModuleFile, go: golang.Go, sources: Path, target: Path) -> None:
 
 def _key(tool: Tool) -> str:
     digest = hashlib.sha256(repr((tool.binaries, tool.version_symbol, tool.linked_version, tool.files)).encode())
-    for path in sorted(tool.sources.iterdir()):
+    for path in _source_files(tool):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return f"{tool.name}-{tool.version}-{digest.hexdigest()[:12]}-{golang.platform_name()}"

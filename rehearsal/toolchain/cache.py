@@ -11,21 +11,26 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rehearsal.errors import RehearsalError
-
-CACHE_VARIABLE = "EFA_RAY_TRAIN_CACHE"
+from rehearsal.toolchain.places import CACHE_VARIABLE, named_directory
 
 
 def cache_root() -> Path:
-    """Return the cache directory: $EFA_RAY_TRAIN_CACHE, else efa-ray-train in $XDG_CACHE_HOME or ~/.cache."""
-    chosen = os.environ.get(CACHE_VARIABLE)
-    if chosen:
-        return Path(chosen).expanduser().absolute()
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser().absolute() / "efa-ray-train"
+    """Return the cache directory: $EFA_RAY_TRAIN_CACHE, else efa-ray-train in $XDG_CACHE_HOME or ~/.cache.
+
+    Raises RehearsalError when one of them is a relative path.
+    """
+    base = named_directory("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    return named_directory(CACHE_VARIABLE) or base / "efa-ray-train"
 
 
-def ensure_entry(key: str, make: Callable[[Path], None], *, on_wait: Callable[[], None] = lambda: None) -> Path:
-    """Return the cache entry `key`, made by `make(directory)` if it is not there yet.
+def ensure_entry(
+    key: str,
+    make: Callable[[Path], None],
+    *,
+    whole: Callable[[Path], bool] = Path.is_dir,
+    on_wait: Callable[[], None] = lambda: None,
+) -> Path:
+    """Return the cache entry `key`, made by `make(directory)` if it is not there yet, or is no longer `whole`.
 
     `make` fills a directory of its own that becomes the entry by one rename, so a build that fails, is killed or runs
     out of disk leaves nothing that a later run could take for an entry. A lock that the kernel drops with its process
@@ -35,12 +40,12 @@ def ensure_entry(key: str, make: Callable[[Path], None], *, on_wait: Callable[[]
     """
     root = cache_root()
     entry = root / key
-    if entry.is_dir():
+    if whole(entry):
         return entry
     try:
         root.mkdir(parents=True, exist_ok=True)
         with _lock(root / f".{key}.lock", on_wait):
-            if entry.is_dir():
+            if whole(entry):
                 return entry
             # The lock is ours, so whoever left these is gone.
             for leftover in root.glob(f".{key}.tmp-*"):
@@ -49,6 +54,9 @@ def ensure_entry(key: str, make: Callable[[Path], None], *, on_wait: Callable[[]
             try:
                 make(work)
                 work.chmod(0o755)
+                if entry.exists():
+                    # Somebody has taken files out of it.
+                    shutil.rmtree(entry)
                 work.rename(entry)
             finally:
                 shutil.rmtree(work, ignore_errors=True)

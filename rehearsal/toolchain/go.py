@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rehearsal.errors import RehearsalError
+from rehearsal.toolchain.places import check_places
 
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 _TAIL_LINES = 3
@@ -127,6 +128,8 @@ def _one_line(lines: Sequence[str] | deque[str]) -> str:
 
 
 def _environment() -> dict[str, str]:
+    # Go keeps its caches below HOME: a relative one would put them beside the sources, and without any Go does not run.
+    check_places(os.environ)
     # A go.work above the cache, a GOFLAGS=-mod=vendor or a GOOS of another project must not change what is built.
     kept = {name: value for name, value in os.environ.items() if name not in ("GOOS", "GOARCH")}
-    return {**kept, "GOWORK": "off", "GOFLAGS": "-mod=readonly -buildvcs=false"}
+    return {"HOME": str(Path.home()), **kept, "GOWORK": "off", "GOFLAGS": "-mod=readonly -buildvcs=false"}

@@ -81,7 +81,7 @@ def _provider_for_official(pulumi: Path, progress: Progress) -> Path:
     if built is not None:
         return built / _PROVIDER_BINARY
     key = f"pulumi-kubernetes-{KUBERNETES_PROVIDER.version}-download"
-    if not (cache_root() / key).is_dir() and (reason := _download_failure(pulumi, key)) is not None:
+    if not _holds_provider(cache_root() / key) and (reason := _download_failure(pulumi, key)) is not None:
         try:
             return build_tool(KUBERNETES_PROVIDER, progress) / _PROVIDER_BINARY
         except RehearsalError as problem:
@@ -89,6 +89,10 @@ def _provider_for_official(pulumi: Path, progress: Progress) -> Path:
                 f"{problem}; `pulumi plugin install resource kubernetes` had failed as well: {reason}"
             ) from problem
     return cache_root() / key / _PROVIDER_BINARY
+
+
+def _holds_provider(entry: Path) -> bool:
+    return (entry / _PROVIDER_BINARY).is_file()
 
 
 def _download_failure(pulumi: Path, key: str) -> str | None:
@@ -120,7 +124,7 @@ def _download_failure(pulumi: Path, key: str) -> str | None:
             shutil.move(binaries[0], work / _PROVIDER_BINARY)
 
     try:
-        ensure_entry(key, fill)
+        ensure_entry(key, fill, whole=_holds_provider)
     except UnreachableError:
         return reason
     return None

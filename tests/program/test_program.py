@@ -383,7 +383,12 @@ def test_fsx_stands_beside_the_gpus_and_is_mounted() -> None:
     assert world.one("LustreFileSystem").inputs["subnetIds"] == "network-gpu-us-east-2b-id"
     claim = world.one("PersistentVolumeClaim").inputs
     assert claim["spec"]["storageClassName"] == ""
-    rules = {found.urn for kind in ("SecurityGroupIngressRule", "SecurityGroupEgressRule") for found in world.of(kind) if found.name.startswith("fsx-")}
+    rules = {
+        found.urn
+        for kind in ("SecurityGroupIngressRule", "SecurityGroupEgressRule")
+        for found in world.of(kind)
+        if found.name.startswith("fsx-")
+    }
     assert len(rules) == 8
     assert rules <= world.one("LustreFileSystem").depends_on, "FSx looks at the rules when it is asked"
     (container,) = worker(world)["containers"]

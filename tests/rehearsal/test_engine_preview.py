@@ -20,7 +20,7 @@ import pytest
 from rehearsal.engine.state import STATE_VARIABLE
 from rehearsal.toolchain.build import cached_tool
 from rehearsal.toolchain.pulumi import official_pulumi
-from rehearsal.toolchain.tools import ENGINE, KUBERNETES_PROVIDER
+from rehearsal.toolchain.tools import ENGINE, HELM, KUBERNETES_PROVIDER
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SHOP = Path(__file__).with_name("fixtures") / "shop"
@@ -193,6 +193,7 @@ def test_a_run_that_is_cut_off_leaves_no_process_and_the_next_one_works(shop: Sh
         assert err.splitlines()[-1] == "interrupted; nothing is left running"
     else:
         assert process.returncode == 1
+        assert err == "the engine was killed (signal 9, often for lack of memory); run it again\n"
     assert list(shop.state.glob("run-*")) == []
 
     # A killed engine may leave its lock as well.
@@ -215,6 +216,11 @@ def test_a_run_that_is_cut_off_leaves_no_process_and_the_next_one_works(shop: Sh
             "stack prod: no Pulumi.prod.yaml; there are crowded, rehearsal: choose one with STACK=NAME",
         ),
         (("--config-file=x",), "--config-file: set by the rehearsal itself; edit Pulumi.STACK.yaml"),
+        (("-s", "prod"), "-s: set by the rehearsal itself; use STACK=NAME with make"),
+        (("-dsprod",), "-dsprod: set by the rehearsal itself; use STACK=NAME with make"),
+        (("-j",), "-j: set by the rehearsal itself; use --json"),
+        (("-dC/tmp",), "-dC/tmp: set by the rehearsal itself; use -C or --directory"),
+        (("--cwd=/tmp",), "--cwd: set by the rehearsal itself; use -C or --directory"),
         (("--remote",), "--remote: set by the rehearsal itself; a rehearsal runs on this machine alone"),
     ],
 )
@@ -260,7 +266,54 @@ def test_doctor_says_what_is_missing_and_what_to_do(shop: Shop, tmp_path: Path) 
     engine = found[f"pulumi {ENGINE.version}"]
     assert not engine["good"]
     assert "install Go" in engine["fix"]
+    assert found["go"]["found"] == "not on PATH"
+    assert "it has to build pulumi, pulumi-kubernetes, helm" in found["go"]["fix"]
+    assert "install Go" in found[f"helm {HELM.version}"]["fix"]
+    assert found["cache"]["good"]
     assert not shop.state.exists(), "the doctor only looks"
+
+
+def test_doctor_finds_a_cache_that_cannot_be_written(shop: Shop, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    answer = shop.run("doctor", "--json", EFA_RAY_TRAIN_CACHE=str(tmp_path / "file/cache"))
+    found = {finding["name"]: finding for finding in json.loads(answer.stdout)}
+    assert found["cache"]["found"] == f"{tmp_path}/file/cache, and {tmp_path}/file is not a directory"
+    assert found["cache"]["fix"] == "set EFA_RAY_TRAIN_CACHE to another directory"
+
+
+@pytest.mark.parametrize("verb", ["bootstrap", "clean", "doctor", "preview"])
+def test_a_directory_that_is_not_there_is_one_line(shop: Shop, verb: str) -> None:
+    shutil.rmtree(shop.project)
+    answer = shop.run(verb)
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr == f"{shop.project}: no such directory; name that of a Pulumi project with --directory\n"
+
+
+def test_a_failing_disk_is_one_line(shop: Shop) -> None:
+    shop.state.mkdir()
+    (shop.state / "checkout").touch()
+    (shop.state / "in-use").mkdir()
+    for verb in ("preview", "clean"):
+        answer = shop.run(verb)
+        assert (answer.returncode, answer.stdout) == (2, "")
+        assert answer.stderr.startswith(f"{shop.state}/in-use: Is a directory; make it writable and make room there")
+        assert answer.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="writes to /dev/full")
+def test_output_that_cannot_be_written_is_one_line(shop: Shop) -> None:
+    with Path("/dev/full").open("w") as full:
+        answer = subprocess.run(
+            shop.command("doctor"),
+            cwd=REPOSITORY,
+            env=shop.environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert answer.returncode == 2
+    assert answer.stderr.startswith(b"output: No space left on device; ")
+    assert answer.stderr.count(b"\n") == 1
 
 
 def test_arguments_that_no_verb_knows_are_refused(shop: Shop) -> None:

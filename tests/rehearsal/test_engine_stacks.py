@@ -54,6 +54,32 @@ def test_a_name_that_is_no_stack_name_is_unknown_too(project: Path, state: State
         prepare_stack(project, name, state, {})
 
 
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"- a\n- b\n", "found a YAML list; allowed: a mapping"),
+        (b"dev", "found a YAML str; allowed: a mapping"),
+        (b"config: [\n", "not YAML: "),
+        (b"config:\n  shop:name: caf\xe9\n", "found bytes that are not UTF-8 at offset 24; save it as UTF-8"),
+    ],
+)
+@pytest.mark.parametrize("name", ["Pulumi.dev.yaml", "Pulumi.yaml"])
+def test_a_file_that_holds_no_mapping_is_named(
+    project: Path, state: State, name: str, content: bytes, line: str
+) -> None:
+    (project / name).write_bytes(content)
+    with pytest.raises(RehearsalError) as caught:
+        prepare_stack(project, "dev", state, {})
+    assert str(caught.value).startswith(f"{project / name}: {line}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_directory_is_no_stack_file(project: Path, state: State) -> None:
+    (project / "Pulumi.prod.yaml").mkdir()
+    with pytest.raises(RehearsalError, match=r"stack prod: no Pulumi\.prod\.yaml; there are dev, us-west-2"):
+        prepare_stack(project, "prod", state, {})
+
+
 def test_the_engine_gets_a_copy_that_it_may_write_to(project: Path, state: State) -> None:
     before = (project / "Pulumi.dev.yaml").read_bytes()
     stack = prepare_stack(project, "dev", state, {})

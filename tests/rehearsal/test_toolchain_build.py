@@ -17,6 +17,7 @@ from rehearsal.errors import RehearsalError
 from rehearsal.toolchain.build import build_tool, cached_tool
 from rehearsal.toolchain.cache import CACHE_VARIABLE
 from rehearsal.toolchain.crds import kuberay_crds
+from rehearsal.toolchain.go import find_go
 from rehearsal.toolchain.progress import Progress
 from rehearsal.toolchain.tools import KUBERAY_MODULE, KUBERAY_VERSION, Into, ModuleFile, Tool
 
@@ -110,6 +111,51 @@ def test_changed_sources_are_another_entry(tmp_path: Path, cache: Path) -> None:
     second, _ = build(hello(tmp_path / "hello", HELLO.replace("unset", "other")))
     assert first != second
     assert entries(cache) == sorted([first.name, second.name])
+
+
+def test_files_that_go_does_not_read_change_nothing(tmp_path: Path, cache: Path) -> None:
+    tool = hello(tmp_path / "hello")
+    (tool.sources / ".DS_Store").write_bytes(b"\0")
+    (tool.sources / "._main.go").write_bytes(b"\0")
+    (tool.sources / "go").mkdir()
+    entry, _ = build(tool)
+    # Of go.mod, main.go and the row of the table: whoever has built them keeps the build.
+    assert entry.name.startswith("hello-1.2.3-5fb561d91d23-")
+
+
+@pytest.mark.parametrize("taken", ["hello", "go.mod"])
+def test_an_entry_with_a_file_gone_is_built_again(tmp_path: Path, cache: Path, proxy: Path, taken: str) -> None:
+    publish(proxy, "example.test/schemas", "v1.0.0", {"schemas.go": "package schemas\n"})
+    tool = hello(
+        tmp_path / "hello",
+        HELLO.replace('import "fmt"', 'import ("fmt"; _ "example.test/schemas")'),
+        files=(ModuleFile(module="example.test/schemas", path="go.mod", into=Into.ENTRY),),
+    )
+    subprocess.run(["go", "mod", "tidy"], cwd=tool.sources, env={**os.environ, "GOFLAGS": ""}, check=True)
+    entry, _ = build(tool)
+    (entry / taken).unlink()
+    assert cached_tool(tool) is None
+    assert build(tool)[0] == entry
+    assert sorted(path.name for path in entry.iterdir()) == ["go.mod", "hello"]
+
+
+def test_a_relative_home_is_refused_before_go_writes_there(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = hello(tmp_path / "hello")
+    monkeypatch.setenv("HOME", "go")
+    with pytest.raises(RehearsalError, match=r"^HOME: found 'go'; allowed: an absolute path; set it to one"):
+        build(tool)
+    with pytest.raises(RehearsalError, match=r"^HOME: found 'go'"):
+        find_go(tool.sources)
+    assert sorted(path.name for path in tool.sources.iterdir()) == ["go.mod", "main.go"]
+
+
+def test_go_builds_without_a_home(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "GOCACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    entry, _ = build(hello(tmp_path / "hello"))
+    assert (entry / "hello").is_file()
 
 
 def test_a_failed_build_says_what_the_compiler_said_and_leaves_nothing(tmp_path: Path, cache: Path) -> None:
