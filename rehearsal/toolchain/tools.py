@@ -96,7 +96,7 @@ HELM = Tool(
     binaries={"helm": "helm.sh/helm/v3/cmd/helm"},
     command="helm",
     official="Helm 3 (https://helm.sh/docs/intro/install/)",
-    cost="about 1 CPU-minute after the Kubernetes provider, which shares its packages",
+    cost="about 3 CPU-minutes the first time",
 )
 
 KUBERAY_MODULE = "github.com/ray-project/kuberay/ray-operator"

@@ -122,6 +122,9 @@ def test_a_lock_of_a_living_engine_is_named_and_kept(state: State, tmp_path: Pat
     engine.write_bytes(Path("/bin/sleep").read_bytes())
     engine.chmod(0o755)
     with subprocess.Popen([engine, "60"]) as process:
+        # The kernel names a process a moment after it has told the parent that the program is loaded.
+        while Path(f"/proc/{process.pid}/comm").read_text(encoding="utf-8").strip() != "pulumi":
+            os.sched_yield()
         path = write_lock(state, "rehearsal", pid=process.pid)
         try:
             with pytest.raises(RehearsalError, match=rf"pid {process.pid}.*wait for that run or end it"):
