@@ -119,6 +119,7 @@ class GpuNodes(pulumi.ComponentResource):
                     f"{self._name}-efa", vpc_id=args.vpc_id, tags=tags, opts=pulumi.ResourceOptions(parent=self)
                 ).id
             )
+        layout = interfaces(args.instance, args.efa_interfaces)
         return [
             aws.ec2.LaunchTemplateNetworkInterfaceArgs(
                 network_card_index=card.network_card_index,
@@ -129,7 +130,6 @@ class GpuNodes(pulumi.ComponentResource):
                 delete_on_termination="true",
                 security_groups=groups,
             )
-            for layout in [interfaces(args.instance, args.efa_interfaces)]
             for card in layout
         ]
 
