@@ -2,6 +2,7 @@
 
 import json
 import urllib.request
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from botocore.exceptions import ClientError
 REGION = "us-east-2"
 ROLE = "arn:aws:iam::123456789012:role/node"
 CONFIG = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
+
+_ACCOUNTS = count(1)
+"""Accounts of all tests in this process: every local AWS that they serve in it shares moto's memory."""
 
 
 class Aws:
@@ -41,7 +45,7 @@ class Aws:
 
     def fresh(self) -> "Aws":
         """Go on in an account that nobody used yet."""
-        self.account += 1
+        self.account = next(_ACCOUNTS)
         return self
 
     def _sign(self, request: Any, **_: Any) -> None:
