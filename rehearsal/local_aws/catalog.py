@@ -15,9 +15,6 @@ from typing import TypedDict
 ACCOUNT = "123456789012"
 """The account of the local AWS: moto's default."""
 
-CONTROL_PLANE_EXCLUDED_ZONE_IDS = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
-"""Zone ids where EKS makes no control plane: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html"""
-
 KUBERNETES_VERSIONS = ("1.33", "1.34", "1.35", "1.36")
 DEFAULT_KUBERNETES_VERSION = "1.36"
 

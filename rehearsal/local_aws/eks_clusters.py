@@ -8,7 +8,10 @@ import secrets
 from typing import Any
 
 from moto.core.responses import ActionResult
+from moto.ec2.exceptions import InvalidSubnetIdError
 from moto.eks.exceptions import InvalidParameterException, InvalidRequestException
+
+from infra.zones import supports_control_plane
 
 from . import catalog, kube
 from .eks_access import EksAccess
@@ -127,13 +130,11 @@ class EksClusters(EksAccess):
     def _subnets(self, ids: list[str]) -> list[Any]:
         try:
             return [self.ec2.get_subnet(subnet_id) for subnet_id in ids]
-        except Exception as error:
+        except InvalidSubnetIdError as error:
             raise InvalidParameterException(message=f"The subnet ID does not exist: {error}") from error
 
     def _check_zones(self, name: str, subnets: list[Any]) -> None:
-        allowed = sorted(
-            zone["ZoneName"] for zone in self._zones() if zone["ZoneId"] not in catalog.CONTROL_PLANE_EXCLUDED_ZONE_IDS
-        )
+        allowed = sorted(zone["ZoneName"] for zone in self._zones() if supports_control_plane(zone["ZoneId"]))
         for subnet in subnets:
             if subnet.availability_zone not in allowed:
                 raise UnsupportedAvailabilityZoneError(

@@ -100,4 +100,3 @@ HELM = Tool(
 )
 
 KUBERAY_MODULE = "github.com/ray-project/kuberay/ray-operator"
-KUBERAY_VERSION = "1.6.1"

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
+import versions
 from rehearsal.errors import RehearsalError
 from rehearsal.toolchain.build import build_tool, cached_tool
 from rehearsal.toolchain.cache import CACHE_VARIABLE
 from rehearsal.toolchain.crds import kuberay_crds
 from rehearsal.toolchain.go import find_go
 from rehearsal.toolchain.progress import Progress
-from rehearsal.toolchain.tools import KUBERAY_MODULE, KUBERAY_VERSION, Into, ModuleFile, Tool
+from rehearsal.toolchain.tools import KUBERAY_MODULE, Into, ModuleFile, Tool
 
 pytestmark = pytest.mark.skipif(shutil.which("go") is None, reason="builds with Go")
 
@@ -234,7 +235,7 @@ def test_kuberay_definitions_are_taken_from_its_module(
     publish(
         proxy,
         KUBERAY_MODULE,
-        f"v{KUBERAY_VERSION}",
+        f"v{versions.KUBERAY}",
         {"main.go": "package main\n", "config/crd/bases/ray.io_rayclusters.yaml": definition, "config/other.yaml": ""},
     )
     directory = kuberay_crds()

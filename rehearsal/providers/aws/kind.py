@@ -84,11 +84,6 @@ def from_tag_list(tags: list[Props]) -> Properties | None:
     return found or None
 
 
-def camel(name: str) -> str:
-    """Turn an API name into a Pulumi one: VpcId, vpcId."""
-    return name[:1].lower() + name[1:]
-
-
 def pascal(name: str) -> str:
     """Turn a Pulumi name into an API one: vpcId, VpcId."""
     return name[:1].upper() + name[1:]
