@@ -15,6 +15,8 @@ $(error cache: found '$(CACHE)'; allowed: an absolute path; set EFA_RAY_TRAIN_CA
 endif
 UV_DIRECTORY := $(CACHE)/uv-$(UV_VERSION)/bin
 READY := .venv/.ready
+# Ray and PyTorch besides: for what runs the training job.
+READY_TRAIN := .venv/.ready-train
 PYTHON := .venv/bin/python
 # An official Pulumi runs Python programs through uv.
 export PATH := $(UV_DIRECTORY):$(PATH)
@@ -71,7 +73,13 @@ if ! test -x "$$uv"; then \
 fi
 endef
 
+SYNC := env -u VIRTUAL_ENV UV_PROJECT_ENVIRONMENT=.venv "$$uv" sync --frozen
+
 # Written last, so an interrupted setup is done again; warm runs only compare dates.
 $(READY): pyproject.toml uv.lock
-	@$(GET_UV) && env -u VIRTUAL_ENV UV_PROJECT_ENVIRONMENT=.venv "$$uv" sync --frozen 1>&2
+	@$(GET_UV) && $(SYNC) $$(test ! -e $(READY_TRAIN) || echo --group train) 1>&2
+	@touch $@
+
+$(READY_TRAIN): $(READY)
+	@$(GET_UV) && $(SYNC) --group train 1>&2
 	@touch $@

@@ -28,6 +28,7 @@ class _Arguments(argparse.Namespace):
     stack: str
     json: bool
     policies: bool
+    scale: int | None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -113,6 +114,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     preview.add_argument("--stack", default="rehearsal", help="the stack to preview (default: rehearsal)")
     preview.add_argument("--no-policies", dest="policies", action="store_false", help="leave the policy pack out")
+    up = add("up", _up, "bring a stack up on this machine with its training job, and leave it standing for a look")
+    up.add_argument("--stack", default="rehearsal", help="the stack to rehearse (default: rehearsal)")
+    up.add_argument(
+        "--scale", type=_scale, default=None, metavar="N", help="GPU nodes (default: the stack's own number)"
+    )
+    up.add_argument("--no-policies", dest="policies", action="store_false", help="leave the policy pack out")
+    down = add("down", _down, "take a rehearsal down and prove that nothing is left of it")
+    down.add_argument("--stack", default="rehearsal", help="the stack that stands (default: rehearsal)")
     add("clean", _clean, "remove the state of this checkout's rehearsals")
     add("doctor", _doctor, "say what a rehearsal needs and what of it is there")
     return parser
@@ -148,6 +157,30 @@ def _preview(arguments: _Arguments) -> int:
         policies=arguments.policies,
         extra=arguments.extra,
     )
+
+
+def _up(arguments: _Arguments) -> int:
+    from rehearsal.lifecycle.rehearse import rehearse
+
+    return rehearse(
+        arguments.directory.resolve(),
+        arguments.stack,
+        scale=arguments.scale,
+        policies=arguments.policies,
+        json_output=arguments.json,
+    )
+
+
+def _down(arguments: _Arguments) -> int:
+    from rehearsal.lifecycle.rehearse import take_all_down
+
+    return take_all_down(arguments.directory.resolve(), arguments.stack, json_output=arguments.json)
+
+
+def _scale(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"found {text}; allowed: a number of GPU nodes, 1 or more")
+    return int(text)
 
 
 def _clean(arguments: _Arguments) -> int:

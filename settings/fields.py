@@ -166,6 +166,10 @@ class RaySettings:
     worker_environment: Annotated[dict[str, str], Field(description="Further environment variables of a worker.")] = (
         field(default_factory=dict[str, str])
     )
+    cluster_timeout_minutes: Annotated[
+        int,
+        Field(ge=1, le=600, description="A Ray cluster that is not whole after this time fails the update."),
+    ] = 30
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,8 +15,6 @@ from workloads.ray_resource import API_VERSION, TIMEOUT_SECONDS, WAIT_FOR, Manif
 NAME = "ray"
 WORKER_GROUP = "gpu"
 SCRATCH = "/scratch"
-READY_TIMEOUT_SECONDS = 1800
-"""Time for nodes to pull the image (8 GB compressed) and workers to register; a cluster that is not whole by then fails the update."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +35,8 @@ class RayClusterSpec:
     worker_environment: Mapping[str, str]
     shared_volume_claim: str
     """PersistentVolumeClaim mounted at /fsx in head and workers; empty for none."""
+    timeout_minutes: int
+    """Time for nodes to pull the image (8 GB compressed) and workers to register."""
 
 
 def manifest(spec: RayClusterSpec) -> Manifest:
@@ -56,7 +56,7 @@ def manifest(spec: RayClusterSpec) -> Manifest:
         "metadata": {
             "name": NAME,
             "namespace": spec.namespace,
-            "annotations": {WAIT_FOR: json.dumps(ready), TIMEOUT_SECONDS: str(READY_TIMEOUT_SECONDS)},
+            "annotations": {WAIT_FOR: json.dumps(ready), TIMEOUT_SECONDS: str(spec.timeout_minutes * 60)},
         },
         "spec": {
             "rayVersion": versions.RAY,

@@ -100,6 +100,7 @@ def cluster_spec(settings: Settings, infra: Infrastructure) -> RayClusterSpec:
         worker_ray_start_params=settings.ray.worker_ray_start_params,
         worker_environment=settings.ray.worker_environment,
         shared_volume_claim=_claim(settings, infra),
+        timeout_minutes=settings.ray.cluster_timeout_minutes,
     )
 
 

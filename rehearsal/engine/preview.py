@@ -11,6 +11,7 @@ from rehearsal.engine.session import check_project, explain, open_session, stop_
 from rehearsal.engine.summary import Summary, read_summary
 from rehearsal.engine.usage import run_directory
 from rehearsal.errors import RehearsalError
+from rehearsal.world.record import find_world
 
 _OWN_FLAGS = {
     "--config-file": "edit Pulumi.STACK.yaml, the rehearsal reads a copy of it",
@@ -46,7 +47,10 @@ def preview(project: Path, stack: str, *, json_output: bool, policies: bool, ext
     # What is given on the command line may mend what the file lacks: then the program alone can judge.
     from_file = not any(argument.startswith(("--config", "-c")) for argument in extra)
     with run_directory(project) as (state, directory):
-        session = open_session(project, stack, state, check_settings=from_file)
+        world = find_world(state)
+        if world is not None and world.stack != stack:
+            world = None
+        session = open_session(project, stack, state, check_settings=from_file, world=world)
         event_log = directory / "events.json"
         outcome = session.run(*arguments, "--event-log", str(event_log))
         began = event_log.exists()

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import os
 import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +13,8 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, TextIO
 
-_PR_SET_CHILD_SUBREAPER = 36
-"""Linux: orphans among our descendants become our children. Source: prctl(2)."""
+from rehearsal.processes.descendants import adopt_orphans, descendants, end_descendants
+
 _PATIENCE_S = 10.0
 _GRACE_S = 2.0
 _TOLD_LINES = 40
@@ -40,8 +36,8 @@ def run_engine(command: Sequence[str], *, env: Mapping[str, str], cwd: Path, qui
     the engine has started and left is ended before this returns (on Linux; elsewhere the plugins end by themselves when
     they see their engine gone).
     """
-    _adopt_orphans()
-    others = frozenset(_descendants(frozenset()))
+    adopt_orphans()
+    others = frozenset(descendants())
     shared_terminal = sys.stdin.isatty()
     interrupted = 0
     # On a terminal the engine must stay in the foreground group, or it could not draw; the terminal interrupts both.
@@ -72,7 +68,7 @@ def run_engine(command: Sequence[str], *, env: Mapping[str, str], cwd: Path, qui
         try:
             status = process.wait()
         finally:
-            _end_descendants(others)
+            end_descendants(others)
             # Where orphans cannot be found, one that holds the pipe must not hold us.
             relay.join(_GRACE_S)
             for number, handler in previous.items():
@@ -94,54 +90,3 @@ def _kill_after(process: subprocess.Popen[bytes], seconds: float) -> None:
         process.wait(seconds)
     except subprocess.TimeoutExpired:
         process.kill()
-
-
-def _adopt_orphans() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def _end_descendants(others: frozenset[int]) -> None:
-    """End what the engine has left: ask first, kill after a moment. `others` are children of ours that it did not start."""
-    deadline = time.monotonic() + _GRACE_S
-    asked: set[int] = set()
-    while left := _descendants(others):
-        late = time.monotonic() > deadline
-        for pid in left:
-            if late or pid not in asked:
-                _signal(pid, signal.SIGKILL if late else signal.SIGTERM)
-                asked.add(pid)
-        for pid in asked:
-            _reap(pid)
-        time.sleep(0.02)
-
-
-def _descendants(others: frozenset[int]) -> list[int]:
-    """Return the pids of the living processes under this one, save `others` and what is under those (Linux: /proc)."""
-    children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            # After the name, which is in parentheses and may hold anything: state, then the parent.
-            state, parent = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[:2]
-        except (OSError, ValueError):
-            continue
-        if state != "Z":
-            children.setdefault(int(parent), []).append(int(stat.parent.name))
-    found: list[int] = []
-    waiting = [os.getpid()]
-    while waiting:
-        below = [pid for pid in children.get(waiting.pop(), []) if pid not in others]
-        found += below
-        waiting += below
-    return found
-
-
-def _signal(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)
-
-
-def _reap(pid: int) -> None:
-    """Collect an adopted child that has ended; one that is another's child is collected there."""
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)

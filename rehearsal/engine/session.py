@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rehearsal.engine.environment import engine_environment
 from rehearsal.engine.locks import remove_stale_locks
@@ -18,6 +20,7 @@ from rehearsal.engine.stacks import Stack, prepare_stack
 from rehearsal.engine.state import State
 from rehearsal.errors import RehearsalError
 from rehearsal.toolchain.pulumi import Toolchain, find_toolchain
+from rehearsal.world.record import World, engine_variables
 
 _REFUSED = 2
 _TOLD_LINES = 3
@@ -38,6 +41,21 @@ class Session:
         command = [str(self.toolchain.pulumi), *arguments, "--stack", self.stack.name]
         return run_engine([*command, "--config-file", str(self.stack.settings)], env=self.environment, cwd=self.project)
 
+    def outputs(self) -> dict[str, Any]:
+        """Return the stack's outputs, the secret ones without their values. Raises RehearsalError when the engine has none to give."""
+        answer = subprocess.run(
+            [str(self.toolchain.pulumi), "stack", "output", "--json", "--stack", self.stack.name],
+            env=dict(self.environment),
+            cwd=self.project,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if answer.returncode != 0:
+            raise RehearsalError(f"stack {self.stack.name}: no outputs: {' '.join(answer.stderr.split())[-300:]}")
+        return json.loads(answer.stdout)
+
 
 def check_project(project: Path) -> None:
     """Raise RehearsalError when `project` is not the directory of a Pulumi project."""
@@ -45,14 +63,18 @@ def check_project(project: Path) -> None:
         raise RehearsalError(f"{project}: no Pulumi.yaml; name the directory of a Pulumi project with --directory")
 
 
-def open_session(project: Path, stack_name: str, state: State, *, check_settings: bool = True) -> Session:
+def open_session(
+    project: Path, stack_name: str, state: State, *, check_settings: bool = True, world: World | None = None
+) -> Session:
     """Get the programs, make the stack in the opened `state` where it is missing, and return the session.
+
+    With `world`, the world that stands for this stack, the engine reaches that one; without, it reaches nothing.
 
     With `check_settings` the project's `settings` package, where it has one, judges the stack file before anything is got.
 
     Locks that a killed run left are removed, and told on stderr. Raises RehearsalError for whatever stands in the way.
     """
-    stack = prepare_stack(project, stack_name, state, os.environ)
+    stack = prepare_stack(project, stack_name, state, os.environ, world.overrides if world else {})
     if check_settings:
         _check_settings(project, stack)
     for lock in remove_stale_locks(state, stack_name):
@@ -60,6 +82,8 @@ def open_session(project: Path, stack_name: str, state: State, *, check_settings
     toolchain = find_toolchain()
     install_plugins(state, toolchain)
     environment = engine_environment(os.environ, state, toolchain, preload=sdk_modules(project))
+    if world is not None:
+        environment.update(engine_variables(world))
     session = Session(project, stack, state, toolchain, environment)
     if not stack.exists(state):
         _create(session)

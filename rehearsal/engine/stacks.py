@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import yaml
 
@@ -32,8 +34,24 @@ class Stack:
 
     def exists(self, state: State) -> bool:
         """Return whether the file backend knows the stack."""
+        return bool(self._files(state))
+
+    def forget(self, state: State) -> bool:
+        """Remove what the file backend knows of the stack, resources and all; return whether there was anything."""
+        files = self._files(state)
+        for file in files:
+            file.unlink()
+        return bool(files)
+
+    def _files(self, state: State) -> list[Path]:
         directory = state.backend / ".pulumi" / "stacks" / self.project
-        return any((directory / f"{self.name}.json{suffix}").exists() for suffix in ("", ".gz", ".zst"))
+        return [file for suffix in ("", ".gz", ".zst") if (file := directory / f"{self.name}.json{suffix}").exists()]
+
+
+def stack_config(project: Path, name: str) -> Mapping[str, object]:
+    """Return the settings in the file of stack `name`, by their keys with a namespace."""
+    document: dict[str, dict[str, object]] = yaml.safe_load(_read_mapping(project / f"Pulumi.{name}.yaml")) or {}
+    return document.get("config") or {}
 
 
 def stack_names(project: Path) -> list[str]:
@@ -45,8 +63,12 @@ def stack_names(project: Path) -> list[str]:
     )
 
 
-def prepare_stack(project: Path, name: str, state: State, environ: Mapping[str, str]) -> Stack:
+def prepare_stack(
+    project: Path, name: str, state: State, environ: Mapping[str, str], overrides: Mapping[str, object] | None = None
+) -> Stack:
     """Copy Pulumi.yaml and the settings of stack `name` into the state and return the stack.
+
+    `overrides` replace settings in the copy, by key without the project's name.
 
     The engine keeps the salt of its secrets in the settings file; it goes into the copy and stays there, so the file in
     the project is never written. Raises RehearsalError for an unknown stack, for a file that
@@ -62,7 +84,7 @@ def prepare_stack(project: Path, name: str, state: State, environ: Mapping[str, 
     if found is None:
         raise RehearsalError(f"{project / 'Pulumi.yaml'}: no `name:` in it; write the project's name there")
     settings = state.project / f"Pulumi.{name}.yaml"
-    text = _read_mapping(project / settings.name)
+    text = _overridden(_read_mapping(project / settings.name), found.group(1), overrides or {})
     previous = settings.read_text(encoding="utf-8") if settings.exists() else ""
     _write(settings, _own_settings(text, previous, settings.name, environ))
     # `pulumi stack init` runs in this directory, where it may write.
@@ -86,6 +108,15 @@ def _read_mapping(path: Path) -> str:
             f"{path}: found a YAML {type(document).__name__}; allowed: a mapping, as `config:` with its keys below"
         )
     return text
+
+
+def _overridden(text: str, project: str, overrides: Mapping[str, object]) -> str:
+    if not overrides:
+        return text
+    document: dict[str, dict[str, object]] = yaml.safe_load(text) or {}
+    document.setdefault("config", {}).update({f"{project}:{key}": value for key, value in overrides.items()})
+    # Without a width a long value would be folded, and the salt has to stay in its line.
+    return cast(Any, yaml).safe_dump(document, sort_keys=False, width=sys.maxsize)
 
 
 def _own_settings(text: str, previous: str, file_name: str, environ: Mapping[str, str]) -> str:

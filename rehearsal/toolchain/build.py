@@ -64,6 +64,7 @@ def _fill(tool: Tool, go: golang.Go, work: Path, log: Path, step: Step) -> None:
     link_flags = "-s -w"
     if tool.version_symbol is not None:
         link_flags += f" -X {tool.version_symbol}={tool.linked_version}"
+    link_flags += "".join(f" -X {symbol}={value}" for symbol, value in tool.link.items())
     for binary, package in tool.binaries.items():
         step.expect(golang.count_packages(go, package, directory=sources))
         golang.build(
@@ -107,6 +108,8 @@ def _take(file: ModuleFile, go: golang.Go, sources: Path, target: Path) -> None:
 
 def _key(tool: Tool) -> str:
     digest = hashlib.sha256(repr((tool.binaries, tool.version_symbol, tool.linked_version, tool.files)).encode())
+    if tool.link:
+        digest.update(repr(sorted(tool.link.items())).encode())
     for path in _source_files(tool):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return f"{tool.name}-{tool.version}-{digest.hexdigest()[:12]}-{golang.platform_name()}"

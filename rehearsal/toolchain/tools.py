@@ -41,6 +41,8 @@ class Tool:
     version_symbol: str | None = None
     """Go variable that the linker sets to `linked_version`."""
     linked_version: str = ""
+    link: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Further Go variables that the linker sets."""
     files: tuple[ModuleFile, ...] = field(default=())
     command: str = "pulumi"
     """The program whose official release makes the build unnecessary."""
@@ -100,3 +102,48 @@ HELM = Tool(
 )
 
 KUBERAY_MODULE = "github.com/ray-project/kuberay/ray-operator"
+
+# etcd is in Kubernetes' own module graph, at the version that its API server is tested with.
+KUBERNETES = Tool(
+    name="kubernetes",
+    version="1.36.3",
+    sources=GO_DIRECTORY / "kubernetes",
+    binaries={
+        "etcd": "go.etcd.io/etcd/server/v3",
+        "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
+        "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+        "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+        "kubectl": "k8s.io/kubernetes/cmd/kubectl",
+    },
+    version_symbol="k8s.io/component-base/version.gitVersion",
+    linked_version="v1.36.3",
+    link={
+        "k8s.io/component-base/version.gitMajor": "1",
+        "k8s.io/component-base/version.gitMinor": "36",
+        # An API server without them counts as a development build to the clients that parse them.
+        "k8s.io/component-base/version.gitTreeState": "clean",
+    },
+    command="kube-apiserver",
+    official="the Kubernetes server binaries and etcd (https://kubernetes.io/releases/download/)",
+    cost="about 9 CPU-minutes the first time",
+)
+
+KUBERAY_OPERATOR = Tool(
+    name="kuberay-operator",
+    version="1.6.1",
+    sources=GO_DIRECTORY / "kuberay",
+    binaries={"ray-operator": KUBERAY_MODULE},
+    command="ray-operator",
+    official="the KubeRay operator (https://github.com/ray-project/kuberay/releases)",
+    cost="about 2 CPU-minutes the first time",
+)
+
+KWOK = Tool(
+    name="kwok",
+    version="0.8.0",
+    sources=GO_DIRECTORY / "kwok",
+    binaries={"kwok": "sigs.k8s.io/kwok/cmd/kwok"},
+    command="kwok",
+    official="kwok (https://kwok.sigs.k8s.io/docs/user/installation/)",
+    cost="about 2 CPU-minutes the first time",
+)

@@ -34,6 +34,7 @@ CLUSTER = RayClusterSpec(
     worker_ray_start_params={},
     worker_environment={},
     shared_volume_claim="",
+    timeout_minutes=30,
 )
 JOB = TrainingJobSpec(
     namespace="ray-train",
