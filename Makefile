@@ -27,18 +27,30 @@ export PATH := $(UV_DIRECTORY):$(PATH)
 
 .PHONY: help
 help: ## List these targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(READY) ## Make .venv from uv.lock.
 
 .PHONY: bootstrap
-bootstrap: $(READY) ## Get the engine: the installed Pulumi, or a build in the cache (once, 20 minutes on 2 cores).
+bootstrap: $(READY) ## Get all programs: installed ones, or builds in the cache (once, 40 minutes on 2 cores).
 	@$(PYTHON) -m rehearsal bootstrap $(ARGS)
 
 .PHONY: preview
 preview: $(READY) ## Preview STACK (rehearsal) with the policies and no AWS account; ARGS go to `pulumi preview`.
 	@$(PYTHON) -m rehearsal preview --stack $(STACK) $(ARGS)
+
+.PHONY: rehearse
+rehearse: $(READY_TRAIN) ## Bring STACK up on this machine, train, and leave it for a look; SCALE=64 for 64 GPU nodes.
+	@$(PYTHON) -m rehearsal up --stack $(STACK) $(if $(SCALE),--scale $(SCALE)) $(ARGS)
+
+.PHONY: rehearse-down
+rehearse-down: $(READY_TRAIN) ## Destroy what `make rehearse` left standing and prove that nothing remains.
+	@$(PYTHON) -m rehearsal down --stack $(STACK) $(ARGS)
+
+.PHONY: drills
+drills: $(READY_TRAIN) ## Make faults that people met, one after the other; DRILLS="no-capacity job-fails" for some.
+	@$(PYTHON) -m rehearsal drills $(DRILLS) $(ARGS)
 
 .PHONY: check-charts
 check-charts: $(READY) ## Render the real charts (network needed) and say which nodes they reach; ARGS=--stand-ins for ours.
@@ -49,7 +61,7 @@ doctor: $(READY) ## Say what a rehearsal needs and what of it is there.
 	@$(PYTHON) -m rehearsal doctor $(ARGS)
 
 .PHONY: lint
-lint: $(READY) ## Check style, format and types.
+lint: $(READY_TRAIN) ## Check style, format and types.
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m pyright

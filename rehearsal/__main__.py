@@ -29,6 +29,8 @@ class _Arguments(argparse.Namespace):
     json: bool
     policies: bool
     scale: int | None
+    keep_world: bool
+    names: Sequence[str]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -120,8 +122,16 @@ def _parser() -> argparse.ArgumentParser:
         "--scale", type=_scale, default=None, metavar="N", help="GPU nodes (default: the stack's own number)"
     )
     up.add_argument("--no-policies", dest="policies", action="store_false", help="leave the policy pack out")
+    start = add("start", _start, "start the local AWS and the local cluster of a stack, empty")
+    start.add_argument("--stack", default="rehearsal", help="the stack to start them for (default: rehearsal)")
+    start.add_argument("--scale", type=_scale, default=None, metavar="N", help="GPU nodes of a later `up`")
     down = add("down", _down, "take a rehearsal down and prove that nothing is left of it")
     down.add_argument("--stack", default="rehearsal", help="the stack that stands (default: rehearsal)")
+    down.add_argument("--keep-world", action="store_true", help="leave the empty world standing for the next `up`")
+    drills = add(
+        "drills", _drills, "make faults that people met, and see that each ends with its message and a way out"
+    )
+    drills.add_argument("names", nargs="*", metavar="NAME", help="drills to hold (default: all)")
     add("clean", _clean, "remove the state of this checkout's rehearsals")
     add("doctor", _doctor, "say what a rehearsal needs and what of it is there")
     return parser
@@ -171,10 +181,24 @@ def _up(arguments: _Arguments) -> int:
     )
 
 
+def _start(arguments: _Arguments) -> int:
+    from rehearsal.lifecycle.rehearse import start
+
+    return start(arguments.directory.resolve(), arguments.stack, scale=arguments.scale, json_output=arguments.json)
+
+
 def _down(arguments: _Arguments) -> int:
     from rehearsal.lifecycle.rehearse import take_all_down
 
-    return take_all_down(arguments.directory.resolve(), arguments.stack, json_output=arguments.json)
+    return take_all_down(
+        arguments.directory.resolve(), arguments.stack, keep_world=arguments.keep_world, json_output=arguments.json
+    )
+
+
+def _drills(arguments: _Arguments) -> int:
+    from rehearsal.drills.command import drill
+
+    return drill(arguments.names, json_output=arguments.json)
 
 
 def _scale(text: str) -> int:

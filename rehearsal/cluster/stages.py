@@ -1,7 +1,8 @@
 """What kwok does to nodes and pods: its Stage documents.
 
-Nodes become Ready and keep the capacity and allocatable numbers that they have. Pods run in name only, except those for which
-this rehearsal runs a real process: kwok leaves their status to whoever runs it.
+Nodes become Ready and keep the capacity and allocatable numbers that they have; of addresses they get the one where kwok
+answers for the kubelet, and keep their own. Pods run in name only, except those for which this rehearsal runs a real process:
+kwok leaves their status to whoever runs it.
 Source of the format: https://kwok.sigs.k8s.io/docs/user/stages-configuration/.
 """
 

@@ -29,8 +29,15 @@ class Outcome:
     errors: tuple[str, ...]
 
 
-def run_engine(command: Sequence[str], *, env: Mapping[str, str], cwd: Path, quiet: bool = False) -> Outcome:
-    """Run an engine command to its end, its output going where ours goes (`quiet`: nowhere; the outcome has the errors).
+def run_engine(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path,
+    quiet: bool = False,
+    stdout: IO[str] | None = None,
+) -> Outcome:
+    """Run an engine command to its end, its output going to `stdout` or where ours goes (`quiet`: nowhere; the outcome has the errors).
 
     An interrupt lets the engine end its work in order: once, then it is killed if it takes longer than 10 s. Whatever
     the engine has started and left is ended before this returns (on Linux; elsewhere the plugins end by themselves when
@@ -46,7 +53,7 @@ def run_engine(command: Sequence[str], *, env: Mapping[str, str], cwd: Path, qui
         env=dict(env),
         cwd=cwd,
         stdin=None if shared_terminal else subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL if quiet else None,
+        stdout=subprocess.DEVNULL if quiet else stdout,
         stderr=subprocess.PIPE,
         process_group=None if shared_terminal else 0,
     ) as process:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from rehearsal.engine.environment import engine_environment
 from rehearsal.engine.locks import remove_stale_locks
@@ -36,10 +36,14 @@ class Session:
     toolchain: Toolchain
     environment: Mapping[str, str]
 
-    def run(self, *arguments: str) -> Outcome:
-        """Run `pulumi ARGUMENTS` on the stack, in the project's directory, with the settings out of the state."""
+    def run(self, *arguments: str, stdout: IO[str] | None = None) -> Outcome:
+        """Run `pulumi ARGUMENTS` on the stack, in the project's directory, with the settings out of the state.
+
+        What it shows goes to `stdout`, a file with a descriptor of its own, or where ours goes.
+        """
         command = [str(self.toolchain.pulumi), *arguments, "--stack", self.stack.name]
-        return run_engine([*command, "--config-file", str(self.stack.settings)], env=self.environment, cwd=self.project)
+        command += ["--config-file", str(self.stack.settings)]
+        return run_engine(command, env=self.environment, cwd=self.project, stdout=stdout)
 
     def outputs(self) -> dict[str, Any]:
         """Return the stack's outputs, the secret ones without their values. Raises RehearsalError when the engine has none to give."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
@@ -20,11 +21,18 @@ class _PolicyEvent(TypedDict, total=False):
     enforcementLevel: str
 
 
+class _Diagnostic(TypedDict, total=False):
+    severity: str
+    message: str
+
+
 class _Event(TypedDict, total=False):
+    diagnosticEvent: _Diagnostic
     summaryEvent: _Summary
     policyEvent: _PolicyEvent
 
 
+_MARK = re.compile(r"<\{%[^%]*%\}>")
 _PLAN = ("create", "update", "replace", "delete", "read", "import", "same")
 
 
@@ -46,10 +54,12 @@ class PolicyFinding:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a run found: resources by what would happen to them, and what the policies said."""
+    """What a run found: resources by what would happen to them, what the policies said, and what went wrong."""
 
     changes: dict[str, int]
     findings: tuple[PolicyFinding, ...]
+    errors: tuple[str, ...] = ()
+    """What the engine and the program called an error, each once."""
 
     def num_findings(self, level: str) -> int:
         """Return how many findings are enforced at `level`."""
@@ -76,11 +86,16 @@ def read_summary(event_log: Path) -> Summary:
     """
     changes: dict[str, int] = {}
     findings: list[PolicyFinding] = []
+    errors: dict[str, None] = {}
     whole = event_log.read_text(encoding="utf-8").rpartition("\n")[0] if event_log.exists() else ""
     for line in whole.splitlines():
         event: _Event = json.loads(line)
         if "summaryEvent" in event:
             changes = event["summaryEvent"].get("resourceChanges", {})
+        diagnostic = event.get("diagnosticEvent", {})
+        if diagnostic.get("severity") == "error" and (message := diagnostic.get("message", "").strip()):
+            # With marks for colours, which the engine resolves where it prints.
+            errors[_MARK.sub("", message)] = None
         if "policyEvent" in event:
             said = event["policyEvent"]
             findings.append(
@@ -91,4 +106,4 @@ def read_summary(event_log: Path) -> Summary:
                     said.get("message", ""),
                 )
             )
-    return Summary(dict(changes), tuple(findings))
+    return Summary(dict(changes), tuple(findings), tuple(errors))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from rehearsal.engine.session import Session, stop_if_cut_off
 from rehearsal.engine.summary import Summary, read_summary
@@ -24,11 +25,14 @@ class Removal:
     seconds: float
 
 
-def take_down(session: Session, world: World, region: str, directory: Path) -> Removal:
-    """Run `pulumi destroy` on the stack, then look at what is left. Raises KeyboardInterrupt when it was interrupted."""
+def take_down(session: Session, world: World, region: str, directory: Path, *, stdout: IO[str]) -> Removal:
+    """Run `pulumi destroy` on the stack, what it shows going to `stdout`, then look at what is left.
+
+    Raises KeyboardInterrupt when it was interrupted.
+    """
     begun = time.monotonic()
     event_log = directory / f"destroy-{time.time_ns()}.json"
-    outcome = session.run("destroy", "--yes", "--skip-preview", "--event-log", str(event_log))
+    outcome = session.run("destroy", "--yes", "--skip-preview", "--event-log", str(event_log), stdout=stdout)
     stop_if_cut_off(outcome)
     return Removal(
         status=outcome.status,

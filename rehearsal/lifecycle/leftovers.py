@@ -35,7 +35,11 @@ def leftovers(endpoint: str, region: str) -> dict[str, list[str]]:
         "NAT gateway": lambda: [
             nat["NatGatewayId"] for nat in ec2.describe_nat_gateways()["NatGateways"] if nat["State"] != "deleted"
         ],
-        "VPC endpoint": lambda: [one["VpcEndpointId"] for one in ec2.describe_vpc_endpoints()["VpcEndpoints"]],
+        "VPC endpoint": lambda: [
+            one["VpcEndpointId"]
+            for one in ec2.describe_vpc_endpoints()["VpcEndpoints"]
+            if one["State"].lower() != "deleted"
+        ],
         "network interface": lambda: [
             interface["NetworkInterfaceId"] for interface in ec2.describe_network_interfaces()["NetworkInterfaces"]
         ],

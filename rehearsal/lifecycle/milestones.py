@@ -18,6 +18,7 @@ class _Metadata(TypedDict, total=False):
 
 class _Outputs(TypedDict, total=False):
     metadata: _Metadata
+    planning: bool
 
 
 class _Event(TypedDict, total=False):
@@ -46,7 +47,9 @@ def read_milestones(event_log: Path) -> Milestones:
     begun = times[0]
     reached: dict[str, float] = {}
     for event in events:
-        metadata = event.get("resOutputsEvent", {}).get("metadata", {})
-        if metadata.get("op") not in (None, "same"):
+        done = event.get("resOutputsEvent", {})
+        metadata = done.get("metadata", {})
+        # The preview that goes before has the same events.
+        if not done.get("planning") and metadata.get("op") not in (None, "same"):
             reached[metadata.get("type", "")] = event.get("timestamp", begun) - begun
     return Milestones(reached.get(RAY_CLUSTER), reached.get(RAY_JOB), times[-1] - begun)

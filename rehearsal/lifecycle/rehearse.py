@@ -20,8 +20,8 @@ from rehearsal.lifecycle.job import job_result, run_output_command
 from rehearsal.lifecycle.report import show_causes, show_next, show_result
 from rehearsal.lifecycle.up import bring_up, ensure_world
 from rehearsal.toolchain.pulumi import find_toolchain
-from rehearsal.world.record import find_world, places
-from rehearsal.world.starting import stop_world
+from rehearsal.world.record import is_kept, places
+from rehearsal.world.starting import await_world, stop_world
 
 
 def rehearse(project: Path, stack: str, *, scale: int | None, policies: bool, json_output: bool) -> int:
@@ -37,7 +37,7 @@ def rehearse(project: Path, stack: str, *, scale: int | None, policies: bool, js
         world = ensure_world(project, stack, state, scale=scale)
         stands = time.monotonic() - begun
         session = open_session(project, stack, state, world=world)
-        up = bring_up(session, world, directory, policies=policies)
+        up = bring_up(session, world, directory, policies=policies, stdout=console.file)
         outputs = session.outputs()
     times = {
         "world stands": stands,
@@ -48,24 +48,50 @@ def rehearse(project: Path, stack: str, *, scale: int | None, policies: bool, js
     }
     result = _result(outputs, world) if outputs.get("jobName") else None
     if json_output:
-        document = {"status": up.status, "seconds": times, "changes": up.summary.changes, "causes": up.causes}
-        print(json.dumps({**document, "outputs": outputs, "result": result}))
+        document = {
+            "status": up.status,
+            "seconds": times,
+            "changes": up.summary.changes,
+            "policies": [finding.text() for finding in up.summary.findings],
+            "errors": up.summary.errors,
+            "causes": up.causes,
+            "outputs": outputs,
+            "result": result,
+        }
+        print(json.dumps(document))
     show_causes(console, up.causes)
     show_result(console, times=times, outputs=outputs, result=result)
     show_next(console, world, outputs, stack=stack)
     return 0 if up.status == 0 else 1
 
 
-def take_all_down(project: Path, stack: str, *, json_output: bool) -> int:
+def start(project: Path, stack: str, *, scale: int | None, json_output: bool) -> int:
+    """Start the world of a stack, empty, or find it standing. Return 0; raise RehearsalError when it does not come to stand."""
+    begun = time.monotonic()
+    check_project(project)
+    with run_directory(project) as (state, _):
+        world = ensure_world(project, stack, state, scale=scale)
+    seconds = time.monotonic() - begun
+    if json_output:
+        print(json.dumps({"kubeconfig": world.kubeconfig, "aws_endpoint": world.aws_endpoint, "seconds": seconds}))
+    else:
+        print(
+            f"world of {stack} stands ({seconds:.0f} s): local AWS at {world.aws_endpoint}, KUBECONFIG={world.kubeconfig}"
+        )
+    return 0
+
+
+def take_all_down(project: Path, stack: str, *, keep_world: bool, json_output: bool) -> int:
     """Destroy the stack, prove that nothing is left, and end the world. Return 0, or 1 when the destroy failed or something is left.
 
-    A world that is gone takes what was in it along: then only the state forgets the stack.
+    With `keep_world` the empty world stays for the next one. A world that is gone takes what was in it along: then only the state
+    forgets the stack.
     """
     console = Console(file=sys.stderr if json_output else sys.stdout)
     check_project(project)
     region = str(stack_config(project, stack).get("aws:region", ""))
     with run_directory(project) as (state, directory):
-        world = find_world(state)
+        world = await_world(state) if is_kept(places(state)) else None
         if world is None:
             forgotten = prepare_stack(project, stack, state, {}).forget(state)
             ended = stop_world(state)
@@ -83,20 +109,33 @@ def take_all_down(project: Path, stack: str, *, json_output: bool) -> int:
                 f"world: stands for stack {world.stack}, not {stack}; take it down with STACK={world.stack}"
             )
         session = open_session(project, stack, state, world=world, check_settings=False)
-        down = take_down(session, world, region, directory)
+        down = take_down(session, world, region, directory, stdout=console.file)
         good = down.status == 0 and not down.left
         if good:
-            session.stack.forget(state)
-            stop_world(state)
+            if keep_world:
+                await_world(state, unused=True)
+            else:
+                session.stack.forget(state)
+                stop_world(state)
     if json_output:
         print(
             json.dumps(
-                {"status": down.status, "left": down.left, "changes": down.summary.changes, "seconds": down.seconds}
+                {
+                    "status": down.status,
+                    "errors": down.summary.errors,
+                    "left": down.left,
+                    "changes": down.summary.changes,
+                    "seconds": down.seconds,
+                }
             )
         )
     for kind, names in down.left.items():
         console.print(f"left: {kind}: {', '.join(names)}", soft_wrap=True, highlight=False, markup=False)
-    console.print(_ending(stack, down.summary.changes, down.seconds, good=good, root=str(places(state).root)))
+    console.print(
+        _ending(stack, down.summary.changes, down.seconds, good=good, root=str(places(state).root)),
+        soft_wrap=True,
+        highlight=False,
+    )
     return 0 if good else 1
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from rehearsal.charts import assemble
 from rehearsal.documents import as_list
@@ -22,8 +23,8 @@ from rehearsal.lifecycle.diagnosis import diagnose
 from rehearsal.lifecycle.milestones import Milestones, read_milestones
 from rehearsal.toolchain.crds import kuberay_crds
 from rehearsal.world.daemon import LOCAL_WORKERS
-from rehearsal.world.record import World, find_world
-from rehearsal.world.starting import start_world
+from rehearsal.world.record import World, is_kept, places
+from rehearsal.world.starting import await_world, start_world
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +49,8 @@ def ensure_world(
     """
     config = stack_config(project, stack)
     overrides = {**_overrides(config, state, scale), **(settings or {})}
-    world = find_world(state)
-    if world is not None:
+    if is_kept(places(state)):
+        world = await_world(state)
         if world.stack != stack or world.overrides != overrides:
             raise RehearsalError(
                 f"world: stands for stack {world.stack} with {json.dumps(dict(world.overrides))}, asked is {stack} with "
@@ -62,16 +63,17 @@ def ensure_world(
     return start_world(state, stack=stack, region=str(config.get("aws:region", "")), overrides=overrides)
 
 
-def bring_up(session: Session, world: World, directory: Path, *, policies: bool = True) -> Result:
-    """Run `pulumi up` on the stack. The run's own files go to `directory`.
+def bring_up(session: Session, world: World, directory: Path, *, policies: bool, stdout: IO[str]) -> Result:
+    """Run `pulumi up` on the stack, what it shows going to `stdout`. The run's own files go to `directory`.
 
     Raises KeyboardInterrupt when it was interrupted and RehearsalError for what the rehearsal itself got wrong.
     """
     event_log = directory / f"up-{time.time_ns()}.json"
-    arguments = ["up", "--yes", "--skip-preview", "--event-log", str(event_log)]
+    # With the preview, as a person has it: what a policy forbids is refused there, before anything is made.
+    arguments = ["up", "--yes", "--event-log", str(event_log)]
     if policies:
         arguments += ["--policy-pack", str(session.project / "policies")]
-    outcome: Outcome = session.run(*arguments)
+    outcome: Outcome = session.run(*arguments, stdout=stdout)
     stop_if_cut_off(outcome)
     reason = explain(outcome, session.state) if outcome.status else None
     if reason is not None:

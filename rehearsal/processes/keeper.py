@@ -15,29 +15,40 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from rehearsal.errors import RehearsalError
 from rehearsal.processes.descendants import MARK, below, living, mark_of, send
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _MAIN = "import sys; sys.path.insert(0, sys.argv[1]); from rehearsal.processes.keeper import keep; keep(sys.argv[2])"
+_READY = b"ready\n"
 _PATIENCE_S = 10.0
 _PAUSE_S = 0.02
 
 
 class Keeper:
-    """The supervisor's end of the pipe. `mark` begins the marks of all that it starts, `outer` is the supervisor's own."""
+    """The supervisor's end of the pipe. `mark` begins the marks of all that it starts, `outer` is the supervisor's own.
+
+    Raises RehearsalError when the keeper cannot be started.
+    """
 
     def __init__(self, mark: str, *, outer: str) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _MAIN, str(_REPOSITORY), mark],
             # Marked like what it watches over, so that nothing takes it for a forgotten child, but not with its mark.
-            env={MARK: f"{outer}keeper/"},
+            env={**os.environ, MARK: f"{outer}keeper/"},
             cwd="/",
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             # An interrupt from the terminal is for the supervisor, which then stops things in order.
             start_new_session=True,
         )
+        if self._process.stdout is None or self._process.stdout.readline() != _READY:
+            self.close()
+            raise RehearsalError(
+                f"keeper of processes: {sys.executable} ended with status {self._process.returncode} instead of running it; "
+                "nothing is started that could be left behind: mend that Python"
+            )
 
     def watch(self, pid: int) -> None:
         """End the session of `pid` when this process is gone."""
@@ -53,6 +64,8 @@ class Keeper:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
         self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
 
     def _tell(self, line: str) -> None:
         if self._process.stdin is not None:
@@ -78,6 +91,8 @@ def keep(mark: str) -> None:
     """Wait for the end of the input, then kill what belongs to `mark` and the sessions that were told of."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    sys.stdout.buffer.write(_READY)
+    sys.stdout.buffer.flush()
     sessions: set[int] = set()
     for line in sys.stdin:
         pid = int(line[1:])

@@ -7,6 +7,7 @@ import os
 import secrets
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections import deque
@@ -86,6 +87,10 @@ class Supervised:
         if self.alive:
             self._process.kill()
         self._process.wait()
+        if sys.platform != "linux":
+            # Nothing can be looked up there: the process group is what is known of its children.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
         end(lambda: belonging(self._mark, [self.pid]), grace=0)
 
 

@@ -17,7 +17,7 @@ from rehearsal.toolchain.build import build_tool
 from rehearsal.toolchain.progress import Progress
 from rehearsal.toolchain.tools import KUBERAY_OPERATOR
 from rehearsal.world.daemon import Daemon
-from rehearsal.world.record import Places, World, write_record
+from rehearsal.world.record import Places
 
 
 def main(root: str, stack: str, region: str, overrides: str) -> int:
@@ -38,18 +38,7 @@ def main(root: str, stack: str, region: str, overrides: str) -> int:
     try:
         with Progress(total=1) as progress:
             operator = build_tool(KUBERAY_OPERATOR, progress) / "ray-operator"
-        daemon = Daemon(where, find_programs(), operator, region=region)
-        write_record(
-            where,
-            World(
-                pid=os.getpid(),
-                stack=stack,
-                aws_endpoint=daemon.aws_endpoint,
-                kubeconfig=str(daemon.cluster.kubeconfig),
-                kubectl=str(daemon.cluster.kubectl),
-                overrides=json.loads(overrides),
-            ),
-        )
+        daemon = Daemon(where, find_programs(), operator, stack=stack, region=region, overrides=json.loads(overrides))
         daemon.keep()
     except RehearsalError as problem:
         print(problem, file=sys.stderr)
@@ -57,7 +46,6 @@ def main(root: str, stack: str, region: str, overrides: str) -> int:
     except KeyboardInterrupt:
         pass
     finally:
-        where.record.unlink(missing_ok=True)
         if daemon is not None:
             daemon.close()
     return 0

@@ -8,6 +8,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import httpx2
@@ -24,7 +25,7 @@ from rehearsal.local_aws import faults, kube
 from rehearsal.nodes.fleet import Fleet
 from rehearsal.nodes.registrar import Registrar
 from rehearsal.processes import Supervisor, free_port
-from rehearsal.world.record import Places
+from rehearsal.world.record import Places, World, write_record
 
 _LOG = logging.getLogger(__name__)
 _TICK_S = 0.5
@@ -37,7 +38,16 @@ LOCAL_WORKERS = 2
 class Daemon:
     """A world that is being kept. It is ready once it has been made."""
 
-    def __init__(self, where: Places, programs: Programs, operator: Path, *, region: str) -> None:
+    def __init__(
+        self,
+        where: Places,
+        programs: Programs,
+        operator: Path,
+        *,
+        stack: str,
+        region: str,
+        overrides: Mapping[str, object],
+    ) -> None:
         self._where = where
         self._programs, self._operator = programs, operator
         self._supervisor = Supervisor(where.processes)
@@ -50,7 +60,15 @@ class Daemon:
         self._region = region
         self._proxy = ServiceProxy(lambda host, port: self._kubelet.head_port(host, port))
         self._kubelet, self._registrar = self._attach()
-        self._used = False
+        self._world = World(
+            pid=os.getpid(),
+            stack=stack,
+            aws_endpoint=self.aws_endpoint,
+            kubeconfig=str(self.cluster.kubeconfig),
+            kubectl=str(self.cluster.kubectl),
+            overrides=overrides,
+        )
+        write_record(where, self._world)
 
     def keep(self) -> None:
         """Follow the stack until `end` is called."""
@@ -67,22 +85,24 @@ class Daemon:
 
     def close(self) -> None:
         """Stop everything."""
+        self._where.record.unlink(missing_ok=True)
         self._proxy.stop()
         self._kubelet.stop()
         self._supervisor.stop_all()
 
     def _tick(self) -> None:
         if not self._fleet.clusters():
-            if self._used:
+            if self._world.used:
                 self._reset()
             return
-        self._used = True
+        self._note(used=True)
         pods = views(self._kubernetes.pods())
         self._registrar.sync(self._fleet.instances(), pods)
         self._kubelet.sync(pods)
 
     def _reset(self) -> None:
         """Begin with an empty control plane: the one of a deleted EKS cluster has gone with all that was in it."""
+        self._where.record.unlink(missing_ok=True)
         _LOG.info("the EKS cluster is deleted: its control plane starts anew, empty")
         self._kubelet.stop()
         self.cluster.stop()
@@ -90,7 +110,12 @@ class Daemon:
         self._kubernetes = Kubernetes(self.cluster.kubeconfig)
         self._clear()
         self._kubelet, self._registrar = self._attach()
-        self._used = False
+        self._note(used=False)
+
+    def _note(self, *, used: bool) -> None:
+        if self._world.used != used:
+            self._world = replace(self._world, used=used)
+            write_record(self._where, self._world)
 
     def _clear(self) -> None:
         """Make the directories of the pods anew."""

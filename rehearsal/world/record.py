@@ -25,7 +25,7 @@ class Places:
 
     @property
     def record(self) -> Path:
-        """Return the file that says where everything is, written when all of it is ready."""
+        """Return the file that says where everything is, there for as long as all of it is ready."""
         return self.root / "world.json"
 
     @property
@@ -73,6 +73,8 @@ class World:
     kubectl: str
     overrides: Mapping[str, object] = field(default_factory=dict[str, object])
     """Settings that differ from the stack's file in this world, by key without the project's name."""
+    used: bool = False
+    """Whether it has an EKS cluster; without one its control plane is empty."""
 
 
 def places(state: State) -> Places:

@@ -57,6 +57,23 @@ def start_world(state: State, *, stack: str, region: str, overrides: Mapping[str
         raise
 
 
+def await_world(state: State, *, unused: bool = False) -> World:
+    """Return the world of `state` once it stands; with `unused` once its control plane is empty as well.
+
+    Raises RehearsalError when its daemon ends or takes too long.
+    """
+    deadline = time.monotonic() + _READY_S
+    where = places(state)
+    while is_kept(where):
+        world = find_world(state)
+        if world is not None and not (unused and world.used):
+            return world
+        if time.monotonic() > deadline:
+            raise RehearsalError(f"world: does not stand after {_READY_S:.0f} s; {_last_words(where.root / LOG)}")
+        time.sleep(_PAUSE_S)
+    raise RehearsalError(f"world: has ended; {_last_words(where.root / LOG)}")
+
+
 def stop_world(state: State) -> bool:
     """End the daemon with all that it keeps and remove its files; return whether there was a world.
 

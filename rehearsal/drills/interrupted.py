@@ -1,0 +1,49 @@
+"""A command that ends before its work does, and the one that follows it."""
+
+from __future__ import annotations
+
+from rehearsal.drills.stage import Stage
+
+
+def update_killed(stage: Stage) -> str:
+    """The machine stops while the Ray cluster comes up: the next update goes on where the first was."""
+    stage.empty()
+    command = stage.begin("up")
+    command.wait_for("the RayCluster was made", lambda: stage.kubectl("get", "raycluster", "-A", "-o", "name"))
+    command.kill(stage.world())
+    again = stage.up()
+    again.must(0)
+    made = again.document["changes"]
+    return f"killed, run again: {made.get('same', 0)} resources were there, the rest came up in {again.seconds:.0f} s"
+
+
+def destroy_interrupted(stage: Stage) -> str:
+    """Ctrl-C half-way through a destroy: the next one takes the rest."""
+    stage.up().must(0)
+    command = stage.begin("down", "--keep-world")
+    command.wait_for("a node group was deleted", lambda: " deleted (" in command.told and "NodeGroup" in command.told)
+    command.interrupt()
+    first = command.end()
+    down = stage.down()
+    down.must(0)
+    rest = down.document["changes"].get("delete", 0)
+    return f"interrupted after {first.seconds:.0f} s; the next destroy took the other {rest}; nothing left"
+
+
+def policy_violated(stage: Stage) -> str:
+    """The GPU nodes would lie in another zone than their placement: the policy refuses, and nothing is made."""
+    stage.empty()
+    stage.edit(
+        "infra/network.py",
+        'self._subnet(f"gpu-{args.gpu_zone}", args.gpu_zone,',
+        'self._subnet(f"gpu-{args.gpu_zone}", args.control_plane_zones[0],',
+    )
+    run = stage.up()
+    run.must(1)
+    if not any("one-gpu-zone" in finding for finding in run.document["policies"]):
+        run.must(1, "one-gpu-zone")
+    stage.restore()
+    down = stage.down()
+    down.must(0)
+    made = down.document["changes"].get("delete", 0)
+    return f"refused by one-gpu-zone in {run.seconds:.0f} s; {made} resources had been made"

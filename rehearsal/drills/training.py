@@ -1,0 +1,72 @@
+"""The training job fails, is hurt, or cannot keep what it learned."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import Any
+
+from rehearsal.drills.stage import DrillError, Stage
+
+_JOB = ("--device=cpu", "--ranks-per-node=1", "--checkpoint-every=2")
+
+
+def job_fails(stage: Stage) -> str:
+    """The program raises at step 3: the update fails with the program's own words, and the next one trains."""
+    stage.train(*_JOB, "--steps=6", "--fail-at-step=3")
+    run = stage.up()
+    run.must(1, "ended as FAILED", "step 3")
+    stage.restore()
+    again = stage.up()
+    again.must(0)
+    return (
+        f"update failed in {run.seconds:.0f} s with the job's own words; the next one trained in {again.seconds:.0f} s"
+    )
+
+
+def worker_killed(stage: Stage) -> str:
+    """A training process is killed in the middle: the others stop, all start again from the last checkpoint."""
+    stage.train(*_JOB, "--steps=400")
+    command = stage.begin("up")
+    command.wait_for("step 20", lambda: _last_step(_events(stage)) >= 20)
+    ranks = next(event for event in _events(stage) if event["event"] == "plan")["ranks"]
+    os.kill(ranks[-1]["pid"], signal.SIGKILL)
+    run = command.end()
+    run.must(0)
+    events = _events(stage)
+    resumed = [event["step"] for event in events if event["event"] == "resume"]
+    if not resumed or _last_step(events) != 400:
+        raise DrillError(
+            f"worker: resumed at {resumed}, last step {_last_step(events)}; expected one resume and step 400"
+        )
+    return f"resumed from step {resumed[-1]} and trained to 400 in {run.seconds:.0f} s"
+
+
+def checkpoint_store_full(stage: Stage) -> str:
+    """The checkpoint store takes no more: the job ends and names store and last good checkpoint, which is still there."""
+    stage.put_fault(at="object", code="StorageFull", keyPrefix="checkpoints/")
+    stage.train(*_JOB, "--steps=6")
+    run = stage.up()
+    run.must(1, "ended as FAILED", "No space left on device")
+    stage.clear_faults()
+    stage.set(runId="again")
+    again = stage.up()
+    again.must(0)
+    return f"update failed in {run.seconds:.0f} s naming the store; with room again it trained in {again.seconds:.0f} s"
+
+
+def _events(stage: Stage) -> list[dict[str, Any]]:
+    """Return the events of the run that is going on, none before it prints any."""
+    name = stage.kubectl("get", "rayjob", "-n", "ray-train", "-o", "jsonpath={.items[-1:].metadata.name}")
+    if not name:
+        return []
+    told = stage.kubectl(
+        "exec", "-n", "ray-train", "service/ray-head-svc", "-c", "ray-head", "--", "ray", "job", "logs", name
+    )
+    lines = (line[line.find("{") :] for line in told.splitlines() if '"event"' in line)
+    return [json.loads(line) for line in lines if line.endswith("}")]
+
+
+def _last_step(events: list[dict[str, Any]]) -> int:
+    return max((event["step"] for event in events if event["event"] == "step"), default=0)
