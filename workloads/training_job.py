@@ -51,14 +51,13 @@ def job_name(spec: TrainingJobSpec) -> str:
 
 
 def entrypoint(spec: TrainingJobSpec, storage_uri: str) -> str:
-    """Return the command that Ray runs on the head, with checkpoints below `storage_uri`.
+    """Return the command that Ray runs on the head, with checkpoints below `storage_uri`, in a folder of the run's name.
 
     The program is ended by `timeout`: the operator's own deadline marks the RayJob as failed and leaves the program its GPUs.
     """
     deadline = ["timeout", "--signal=TERM", f"--kill-after={STOP_SECONDS}", str(spec.timeout_minutes * 60)]
-    return shlex.join(
-        [*deadline, "python", "-m", "train", f"--storage-path={storage_uri}/checkpoints", *spec.arguments]
-    )
+    place = [f"--run-name={job_name(spec)}", f"--storage-path={storage_uri}/checkpoints"]
+    return shlex.join([*deadline, "python", "-m", "train", *place, *spec.arguments])
 
 
 def runtime_env(code_uri: str) -> str:

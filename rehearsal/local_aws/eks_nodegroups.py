@@ -90,6 +90,11 @@ class EksNodegroups(EksAccess):
             self.store.instances[key] = self.store.instances[key][len(old) :]
         return self.updated("VersionUpdate", payload, errors=errors)
 
+    def list_nodegroups(self) -> ActionResult:
+        """List the groups of a cluster that is there."""
+        self.cluster(self.path_parts[0])
+        return super().list_nodegroups()
+
     def delete_nodegroup(self) -> ActionResult:
         """Delete a group and end its instances."""
         name, group_name = self.path_parts

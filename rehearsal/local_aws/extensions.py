@@ -4,7 +4,7 @@ from moto.ec2 import urls as ec2_urls
 from moto.eks import urls as eks_urls
 from moto.servicequotas import urls as quota_urls
 
-from . import bucket_policies
+from . import accounts, bucket_policies
 from .dependencies import GuardedDeletes
 from .eks_addons import EksAddons
 from .eks_clusters import EksClusters
@@ -74,6 +74,7 @@ ADDED: dict[str, tuple[str, ...]] = {
         "UntagResource",
         "ListTagsForResource",
     ),
+    "every service, corrected": ("the account of an access key: found without making IAM in accounts and partitions",),
     "s3, corrected": ("bucket policies: statements with a Condition are not evaluated",),
     "servicequotas, new": ("ListServiceQuotas", "GetServiceQuota"),
 }
@@ -109,4 +110,5 @@ def install() -> None:
     for path in [*eks_urls.url_paths, *(f"{{0}}{path}" for path in EKS_PATHS)]:
         eks_urls.url_paths[path] = LocalEks.dispatch
     quota_urls.url_paths["{0}/$"] = Quotas.dispatch
+    accounts.install()
     bucket_policies.install()

@@ -5,8 +5,9 @@ The environment variable EFA_RAY_TRAIN_FAULTS names a JSON file, read anew at ea
     {"faults": [{"at": "nodegroup", "code": "InsufficientInstanceCapacity", "instanceType": "g6.12xlarge",
                  "zone": "us-east-2b", "times": 1, "limit": 0}]}
 
-`at` is nodegroup or reservation; `code` one of CODES; `instanceType` and `zone` narrow it, when given; `times` is how often it
-strikes (absent: always); `limit` is the vCPU limit that VcpuLimitExceeded quotes.
+`at` is nodegroup, reservation or object (a write to a bucket); `code` one of CODES; `instanceType` and `zone`, for an object
+`keyPrefix`, narrow it, when given; `times` is how often it strikes (absent: always); `limit` is the vCPU limit that VcpuLimitExceeded
+quotes.
 """
 
 import json
@@ -21,9 +22,9 @@ from moto.ec2.exceptions import EC2ClientError
 from . import catalog
 
 VARIABLE = "EFA_RAY_TRAIN_FAULTS"
-CODES = ("InsufficientInstanceCapacity", "VcpuLimitExceeded", "Unsupported", "NodeCreationFailure")
-PLACES = ("nodegroup", "reservation")
-KEYS = frozenset({"at", "code", "instanceType", "zone", "times", "limit"})
+CODES = ("InsufficientInstanceCapacity", "VcpuLimitExceeded", "Unsupported", "NodeCreationFailure", "StorageFull")
+PLACES = ("nodegroup", "reservation", "object")
+KEYS = frozenset({"at", "code", "instanceType", "zone", "keyPrefix", "times", "limit"})
 
 _lock = threading.Lock()
 _struck: dict[tuple[str, int], int] = {}
@@ -37,6 +38,7 @@ class Fault:
     code: str
     instance_type: str = ""
     zone: str = ""
+    key_prefix: str = ""
     times: int | None = None
     limit: int = 0
 
@@ -66,6 +68,7 @@ def load(path: Path) -> list[Fault]:
                 code=entry["code"],
                 instance_type=entry.get("instanceType", ""),
                 zone=entry.get("zone", ""),
+                key_prefix=entry.get("keyPrefix", ""),
                 times=entry.get("times"),
                 limit=entry.get("limit", 0),
             )
@@ -73,13 +76,15 @@ def load(path: Path) -> list[Fault]:
     return faults
 
 
-def take(at: str, *, instance_type: str, zone: str) -> Fault | None:
+def take(at: str, *, instance_type: str = "", zone: str = "", key: str = "") -> Fault | None:
     """Give the first fault that is set for this request, and count that it struck."""
     path = os.environ.get(VARIABLE)
     if not path or not Path(path).is_file():
         return None
     for index, fault in enumerate(load(Path(path))):
         if fault.at != at or fault.instance_type not in ("", instance_type) or fault.zone not in ("", zone):
+            continue
+        if not key.startswith(fault.key_prefix):
             continue
         with _lock:
             struck = _struck.get((path, index), 0)

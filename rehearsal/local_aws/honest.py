@@ -7,6 +7,8 @@ from flask import Flask, Response, request
 from moto.moto_server.werkzeug_app import create_backend_app
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
+from . import faults
+
 
 def honest_app(service: str) -> Flask:
     """Make moto's application of one service, with errors that a client can read instead of HTML pages."""
@@ -28,6 +30,15 @@ def honest_app(service: str) -> Flask:
         app.logger.exception("the local AWS failed at %s %s", request.method, request.path)
         return _answer(service, 500, "InternalFailure", f"the rehearsal's local AWS failed ({service}): {error!r}")
 
+    def full() -> Response | None:
+        _, _, key = request.path.strip("/").partition("/")
+        if request.method not in ("PUT", "POST") or not key or faults.take("object", key=key) is None:
+            return None
+        # S3 itself never is; stores that speak its language answer so.
+        return _answer(service, 507, "StorageFull", "No space left on device: the store takes no more objects")
+
+    if service.startswith("s3"):
+        app.before_request(full)
     for kind in (NotImplementedError, NotFound, MethodNotAllowed):
         app.register_error_handler(kind, unimplemented)
     app.register_error_handler(Exception, broken)

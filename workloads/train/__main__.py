@@ -1,32 +1,23 @@
-"""Entry point of the training program, which is not written yet.
+"""Entry point: `python -m train`. Exit code 0 when the run succeeded, 1 when it failed, 2 for wrong arguments, 143 after SIGTERM."""
 
-It reads its arguments, says so and ends as a failure: a job that trained nothing must not look like one that did.
-"""
-
-import argparse
-import json
 import sys
 from collections.abc import Sequence
 
+from .errors import TrainingError
+from .options import parse
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print what would be trained and that nothing was; return 3."""
-    parser = argparse.ArgumentParser(prog="train", description=__doc__)
-    parser.add_argument("--model", required=True, help="model, as the Hugging Face Hub names it")
-    parser.add_argument(
-        "--storage-path", required=True, help="s3://BUCKET/PREFIX or /fsx/PATH for checkpoints and records"
-    )
-    parser.add_argument("--num-nodes", required=True, type=int, help="Ray workers, one on each GPU node")
-    parser.add_argument("--gpus-per-node", required=True, type=int, help="GPUs of each worker")
-    parser.add_argument("--network", required=True, choices=("efa", "tcp"), help="the network that the run must prove")
-    options, further = parser.parse_known_args(arguments)
-    said = "the training program is not part of this version: nothing was trained"
-    print(
-        json.dumps(
-            {"event": "result", "status": "failed", "reason": said, "options": vars(options), "further": further}
-        )
-    )
-    return 3
+    """Train as the arguments say; print what is wrong, one line each, as the last lines."""
+    try:
+        options = parse(arguments)
+        # Imported here: wrong arguments are said before Ray is loaded.
+        from .launch import run
+
+        return run(options)
+    except TrainingError as error:
+        print("\n".join(f"train: {line}" for line in str(error).splitlines()), flush=True)
+        return error.exit_code
 
 
 if __name__ == "__main__":
