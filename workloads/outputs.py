@@ -23,7 +23,8 @@ def job_logs(*, namespace: str, cluster: str, job: str) -> Mapping[str, str]:
     """
     workers = f"kubectl --namespace {namespace} get pods --selector ray.io/cluster={cluster},ray.io/node-type=worker --output name"
     each = f'for pod in $({workers}); do echo "== $pod"; kubectl --namespace {namespace} exec $pod --container ray-worker -- '
-    files = "/tmp/ray/session_latest/logs/worker-*"
+    # Ray's own variable for where its sessions lie; the image does not set it.
+    files = "${RAY_TMPDIR:-/tmp}/ray/session_latest/logs/worker-*"
     return {
         "driver": f"kubectl --namespace {namespace} exec service/{cluster}-head-svc --container ray-head -- ray job logs {job} --follow",
         "workers": f"{each}sh -c 'tail -n +1 {files}'; done",

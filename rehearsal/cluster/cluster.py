@@ -165,7 +165,7 @@ def _launch(cluster: LocalCluster, name: str, command: Sequence[str]) -> None:
     # looked up on this PATH: first where this Python is.
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
     collect = _COLLECT_API_SERVER if name == API_SERVER else _COLLECT
-    environment = {"PATH": path, "HOME": str(cluster.files.directory), "GOGC": collect}
+    environment = {"PATH": path, "HOME": str(cluster.files.directory), "GOGC": collect, "GOMEMLIMIT": "700MiB"}
     cluster.supervisor.launch(name, command, env=environment, cwd=cluster.files.directory)
 
 

@@ -16,7 +16,7 @@ from rehearsal.kubernetes import Kubernetes
 from rehearsal.processes import free_port
 
 # What KubeRay gives its containers; ray_command moves each to a free port.
-AGENT_PORT, CONTROL_STORE_PORT, DASHBOARD_PORT, CLIENT_PORT, METRICS_PORT = 52365, 6379, 8265, 10001, 8080
+AGENT_PORT, CONTROL_STORE_PORT, DASHBOARD_PORT, METRICS_PORT = 52365, 6379, 8265, 8080
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +79,9 @@ def operator_program(host: Host, pod: PodView) -> Program:
 def head_program(host: Host, pod: PodView) -> Program:
     """Return the Ray head of `pod`. Raises UnresolvedError while its token is not there."""
     environment = _ray_environment(host, pod)
-    ports = RayPorts(**_node_ports(), control_store=free_port(), dashboard=free_port(), client=free_port())
-    session = host.sessions / pod.uid[:8]
-    session.mkdir(mode=0o700, parents=True, exist_ok=True)
-    command = ray_command.head_command(ray_command.generated_command(environment, pod), ports, session)
+    ports = RayPorts(**_node_ports(), control_store=free_port(), dashboard=free_port())
+    generated = ray_command.generated_command(environment, pod)
+    command = ray_command.head_command(generated, ports, _session(host, pod))
     environment["RAY_ADDRESS"] = f"{LOOPBACK}:{ports.control_store}"
     return Program(command=command, environment=environment, ports=_led(ports), head=ports)
 
@@ -91,9 +90,21 @@ def worker_program(host: Host, pod: PodView, head: RayPorts) -> Program:
     """Return the Ray worker of `pod`, which joins `head`. Raises UnresolvedError while its token is not there."""
     environment = _ray_environment(host, pod)
     ports = RayPorts(**_node_ports())
-    command = ray_command.worker_command(ray_command.generated_command(environment, pod), ports, head)
+    generated = ray_command.generated_command(environment, pod)
+    command = ray_command.worker_command(generated, ports, _session(host, pod), head)
     environment["RAY_ADDRESS"] = f"{LOOPBACK}:{head.control_store}"
     return Program(command=command, environment=environment, ports=_led(ports))
+
+
+def _session(host: Host, pod: PodView) -> Path:
+    """Return the directory that is /tmp/ray in the pod, made now."""
+    session = _tmp(host, pod) / "ray"
+    session.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return session
+
+
+def _tmp(host: Host, pod: PodView) -> Path:
+    return host.sessions / pod.uid[:8]
 
 
 def _node_ports() -> dict[str, int]:
@@ -106,7 +117,6 @@ def _led(ports: RayPorts) -> dict[int, int]:
         METRICS_PORT: ports.metrics,
         CONTROL_STORE_PORT: ports.control_store,
         DASHBOARD_PORT: ports.dashboard,
-        CLIENT_PORT: ports.client,
     }
     return {container: local for container, local in led.items() if local}
 
@@ -115,7 +125,15 @@ def _ray_environment(host: Host, pod: PodView) -> dict[str, str]:
     declared = container_environment(pod, host.kubernetes.secret_value, host.directory / pod.uid[:8])
     # The network interface of a pod, which this machine may not have.
     interface = {"NCCL_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo"}
-    return {**_base(), **declared, **interface, **host.environment}
+    own = {
+        # /tmp/ray of the pod lies below it, for Ray and for the commands of the stack's outputs.
+        "RAY_TMPDIR": str(_tmp(host, pod)),
+        # Keeps Ray to loopback, see ray_start.py.
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        # A part of the dashboard has 30 s to start, and the dashboard ends when a busy machine takes longer.
+        "RAY_DASHBOARD_SUBPROCESS_MODULE_WAIT_READY_TIMEOUT": "300",
+    }
+    return {**_base(), **declared, **interface, **own, **host.environment}
 
 
 def _base() -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from rehearsal.containers.pods import PodView
 from rehearsal.errors import RehearsalError
 
 LOOPBACK = "127.0.0.1"
+_RAY = (sys.executable, str(Path(__file__).with_name("ray_start.py")))
 START_COMMAND = "KUBERAY_GEN_RAY_START_CMD"
 """The variable in which KubeRay hands its command to the container. Source: ray-operator/controllers/ray/utils/constant.go, 1.6.1."""
 OBJECT_STORE_BYTES = 256 * 1024**2
@@ -29,8 +31,6 @@ class RayPorts:
     """Head only."""
     dashboard: int = 0
     """Head only."""
-    client: int = 0
-    """Head only."""
 
 
 def head_command(generated: str, ports: RayPorts, session: Path) -> list[str]:
@@ -42,18 +42,23 @@ def head_command(generated: str, ports: RayPorts, session: Path) -> list[str]:
         "port": str(ports.control_store),
         "dashboard-host": LOOPBACK,
         "dashboard-port": str(ports.dashboard),
-        "ray-client-server-port": str(ports.client),
-        "temp-dir": str(session),
     }
-    return ["ray", "start", "--head", *_arguments({**flags, **own, **_common(ports)})]
+    return [*_RAY, "start", "--head", *_arguments({**flags, **own, **_common(ports, session)})]
 
 
-def worker_command(generated: str, ports: RayPorts, head: RayPorts) -> list[str]:
-    """Return the command of a worker of the head that listens at `head`. Raises RehearsalError when `generated` is a head's."""
+def worker_command(generated: str, ports: RayPorts, session: Path, head: RayPorts) -> list[str]:
+    """Return the command of a worker of the head that listens at `head`, its files below `session`.
+
+    Raises RehearsalError when `generated` is a head's.
+    """
     flags = _flags(generated)
     if "head" in flags:
         raise RehearsalError(f"{START_COMMAND}: found {generated!r} for a worker; expected `ray start --address=...`")
-    return ["ray", "start", *_arguments({**flags, "address": f"{LOOPBACK}:{head.control_store}", **_common(ports)})]
+    return [
+        *_RAY,
+        "start",
+        *_arguments({**flags, "address": f"{LOOPBACK}:{head.control_store}", **_common(ports, session)}),
+    ]
 
 
 def generated_command(environment: Mapping[str, str], pod: PodView) -> str:
@@ -64,8 +69,10 @@ def generated_command(environment: Mapping[str, str], pod: PodView) -> str:
     return found
 
 
-def _common(ports: RayPorts) -> dict[str, str]:
+def _common(ports: RayPorts, session: Path) -> dict[str, str]:
     return {
+        # Ray numbers the sockets of nodes that share a directory, and two that start together take the same number.
+        "temp-dir": str(session),
         "node-ip-address": LOOPBACK,
         "dashboard-agent-listen-port": str(ports.agent),
         "dashboard-agent-grpc-port": str(ports.agent_grpc),

@@ -6,7 +6,6 @@ import fcntl
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -57,7 +56,7 @@ class Places:
     def sessions(self) -> Path:
         """Return the directory of Ray's sessions: a short path, since sockets lie below it and theirs may have 107 characters."""
         digest = hashlib.sha256(str(self.root).encode()).hexdigest()[:8]
-        return Path(tempfile.gettempdir()) / f"ert-{os.getuid()}-{digest}"
+        return Path("/tmp") / f"ert-{os.getuid()}-{digest}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from rehearsal.containers.status import ProcessState, pod_status
 from rehearsal.errors import RehearsalError
 from tests.rehearsal.pod_support import HEAD_COMMAND, WORKER_COMMAND, pod
 
-HEAD = RayPorts(agent=1, agent_grpc=2, runtime_env=3, metrics=4, control_store=5, dashboard=6, client=7)
+HEAD = RayPorts(agent=1, agent_grpc=2, runtime_env=3, metrics=4, control_store=5, dashboard=6)
 WORKER = RayPorts(agent=11, agent_grpc=12, runtime_env=13, metrics=14)
 
 
@@ -44,14 +44,13 @@ def test_pods_come_oldest_first() -> None:
 
 def test_the_head_listens_on_loopback_at_its_own_ports(tmp_path: Path) -> None:
     words = head_command(HEAD_COMMAND, HEAD, tmp_path)
-    assert words[:3] == ["ray", "start", "--head"]
+    assert words[2:4] == ["start", "--head"]
     assert {
         "--port=5",
         "--dashboard-host=127.0.0.1",
         "--dashboard-port=6",
         "--dashboard-agent-listen-port=1",
         "--metrics-export-port=4",
-        "--ray-client-server-port=7",
         "--node-ip-address=127.0.0.1",
         f"--temp-dir={tmp_path}",
         "--block",
@@ -61,9 +60,15 @@ def test_the_head_listens_on_loopback_at_its_own_ports(tmp_path: Path) -> None:
     assert not [word for word in words if "0.0.0.0" in word or "52365" in word or "8080" in word]
 
 
-def test_a_worker_joins_its_head_and_keeps_its_resources() -> None:
-    words = worker_command(f"""{WORKER_COMMAND} --resources='{{"slot":1}}'""", WORKER, HEAD)
-    assert {"--address=127.0.0.1:5", "--num-gpus=4", "--num-cpus=40", '--resources={"slot":1}'} <= set(words)
+def test_a_worker_joins_its_head_and_keeps_its_resources(tmp_path: Path) -> None:
+    words = worker_command(f"""{WORKER_COMMAND} --resources='{{"slot":1}}'""", WORKER, tmp_path, HEAD)
+    assert {
+        f"--temp-dir={tmp_path}",
+        "--address=127.0.0.1:5",
+        "--num-gpus=4",
+        "--num-cpus=40",
+        '--resources={"slot":1}',
+    } <= set(words)
     assert "--head" not in words
     assert not [word for word in words if "svc.cluster.local" in word]
 
@@ -74,9 +79,9 @@ def test_a_head_without_a_head_command_is_refused(command: str, tmp_path: Path) 
         head_command(command, HEAD, tmp_path)
 
 
-def test_a_worker_with_a_heads_command_is_refused() -> None:
+def test_a_worker_with_a_heads_command_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RehearsalError, match="for a worker"):
-        worker_command(HEAD_COMMAND, WORKER, HEAD)
+        worker_command(HEAD_COMMAND, WORKER, tmp_path, HEAD)
 
 
 def test_a_pod_without_kuberays_command_is_refused() -> None:

@@ -13,7 +13,7 @@ Ray Train's own checkpoints are not used: there a rank that dies after `report` 
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 
 import torch.distributed as dist
 from torch.distributed.checkpoint.api import CheckpointException
@@ -61,10 +61,9 @@ class Checkpoints:
         try:
             # A checkpoint of this step that was refused at the start must not count while its files change.
             first_rank(lambda: self._store.delete([f"{name}/{NAME}"]))
-            with _staging() as staged:
-                files = everyone(lambda: self._upload(trained, staged, name))
-                manifest = Manifest(progress=progress, files=tuple(file for part in files for file in part))
-                first_rank(lambda: self._commit(manifest, staged))
+            files = everyone(lambda: self._upload(trained, name))
+            manifest = Manifest(progress=progress, files=tuple(file for part in files for file in part))
+            first_rank(lambda: self._commit(manifest))
             self.last = f"{self._store.uri}/{name}"
             first_rank(self._prune)
         except StoreError as error:
@@ -87,33 +86,34 @@ class Checkpoints:
         """
         refused: list[str] = []
         for manifest in first_rank(self._complete):
-            with _staging() as local:
+            with _Staging() as local:
                 damaged = [name for part in everyone(lambda m=manifest, to=local: self._fetch(m, to)) for name in part]
                 if damaged:
                     refused.append(f"{manifest.folder}: {', '.join(sorted(set(damaged)))}")
                     first_rank(lambda m=manifest: self._remove(m.folder))
                     continue
-                _load(trained, local)
+                _load(trained, local, f"{self._store.uri}/{manifest.folder}")
             self.last = f"{self._store.uri}/{manifest.folder}"
             return manifest.progress, refused
         return None, refused
 
-    def _upload(self, trained: Trained, staged: Path, name: str) -> list[File]:
+    def _upload(self, trained: Trained, name: str) -> list[File]:
         model, optimizer = get_state_dict(trained.module, trained.optimizer)
-        try:
-            save({"model": model, "optimizer": optimizer}, storage_writer=FileSystemWriter(staged))
-        except (CheckpointException, OSError) as error:
-            raise StoreError(f"staging directory {staged}: cannot write a checkpoint: {_reason(error)}") from error
-        paths = sorted(path for path in staged.iterdir() if path.is_file())
-        files = [describe(path) for path in paths]
-        for path in paths:
-            self._store.put(path, f"{name}/{path.name}")
+        with _Staging() as staged:
+            try:
+                save({"model": model, "optimizer": optimizer}, storage_writer=FileSystemWriter(staged))
+            except (CheckpointException, OSError) as error:
+                raise StoreError(f"staging directory {staged}: cannot write a checkpoint: {_reason(error)}") from error
+            files = [describe(path) for path in sorted(staged.iterdir()) if path.is_file()]
+            for file in files:
+                self._store.put(staged / file.name, f"{name}/{file.name}")
         return files
 
-    def _commit(self, manifest: Manifest, staged: Path) -> None:
-        path = staged / NAME
-        path.write_text(manifest.encode(), encoding="utf-8")
-        self._store.put(path, f"{manifest.folder}/{NAME}")
+    def _commit(self, manifest: Manifest) -> None:
+        with _Staging() as staged:
+            path = staged / NAME
+            path.write_text(manifest.encode(), encoding="utf-8")
+            self._store.put(path, f"{manifest.folder}/{NAME}")
 
     def _prune(self) -> None:
         self._complete(keep=KEPT)
@@ -132,7 +132,7 @@ class Checkpoints:
         return complete
 
     def _read(self, name: str) -> Manifest:
-        with _staging() as local:
+        with _Staging() as local:
             self._store.get(f"{name}/{NAME}", local / NAME)
             try:
                 return decode((local / NAME).read_text(encoding="utf-8"))
@@ -151,9 +151,14 @@ class Checkpoints:
         return [file.name for file in manifest.files if describe(local / file.name) != file]
 
 
-def _load(trained: Trained, local: Path) -> None:
+def _load(trained: Trained, local: Path, uri: str) -> None:
     model, optimizer = get_state_dict(trained.module, trained.optimizer)
-    load({"model": model, "optimizer": optimizer}, storage_reader=FileSystemReader(local))
+    try:
+        load({"model": model, "optimizer": optimizer}, storage_reader=FileSystemReader(local))
+    except CheckpointException as error:
+        raise StoreError(
+            f"checkpoint {uri}: is not one of this model: {_reason(error)}; take another --run-name"
+        ) from error
     # The tensors were filled where they are; this puts what the optimizer keeps beside them in its place.
     set_state_dict(trained.module, trained.optimizer, model_state_dict=model, optim_state_dict=optimizer)
 
@@ -164,11 +169,17 @@ def _reason(error: BaseException) -> str:
     return " ".join(str(causes[0] if causes else error).split())
 
 
-class _staging(TemporaryDirectory[str]):  # noqa: N801 -- used as a function
+class _Staging:
     """A directory of this rank alone: a second rank of the node would delete it under the first one's hands."""
 
     def __init__(self) -> None:
-        super().__init__(prefix=f"train-rank-{dist.get_rank()}-")
+        try:
+            self._directory = TemporaryDirectory(prefix=f"train-rank-{dist.get_rank()}-")
+        except OSError as error:
+            raise StoreError(f"staging directory below {gettempdir()}: {error}; set TMPDIR to another place") from error
 
-    def __enter__(self) -> Path:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return Path(super().__enter__())
+    def __enter__(self) -> Path:
+        return Path(self._directory.__enter__())
+
+    def __exit__(self, *raised: object) -> None:
+        self._directory.cleanup()

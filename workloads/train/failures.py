@@ -28,7 +28,7 @@ def said(error: BaseException) -> str:
     return one_line(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 
 
-def root(error: BaseException, ranks: Sequence[Mapping[str, object]]) -> Failure:
+def root(error: BaseException, ranks: Sequence[Mapping[str, object]]) -> str:
     """Return what lies under the error that Ray Train raised.
 
     A rank that died comes first: what the others then say, of a connection that was closed, is its consequence. `ranks` are those of
@@ -37,12 +37,11 @@ def root(error: BaseException, ranks: Sequence[Mapping[str, object]]) -> Failure
     found = cast(Mapping[int, BaseException], getattr(error, "worker_failures", {}))
     if not found:
         under = getattr(error, "controller_failure", None) or error
-        return Failure(text=f"Ray Train: {said(cast(BaseException, under))}")
+        return f"Ray Train: {said(cast(BaseException, under))}"
     deaths = {rank: failure for rank, failure in found.items() if _death(failure) is not None}
     rank, failure = min((deaths or found).items())
     death = _death(failure)
-    what = f"died: {_cause_of(death)}" if death is not None else f"failed: {said(failure)}"
-    return Failure(text=f"{where(rank, ranks)} {what}")
+    return f"{where(rank, ranks)} " + (f"died: {_cause_of(death)}" if death is not None else f"failed: {said(failure)}")
 
 
 def where(rank: int, ranks: Sequence[Mapping[str, object]]) -> str:

@@ -22,6 +22,7 @@ from .failures import Failure, one_line, root
 from .options import Options
 from .relay import Address, Relay
 
+STOPPED = 128 + signal.SIGTERM
 NODES_SECONDS = 120
 """Time for the nodes to be there: KubeRay may just be replacing one."""
 STOP_SECONDS = 45
@@ -55,17 +56,29 @@ class _Driver:
         """Wait for the end of the run; whatever ends it, its own line is the last one."""
         signal.signal(signal.SIGTERM, self._on_term)
         try:
-            _wait_for_nodes(self._options)
+            self._wait_for_nodes()
             fit = threading.Thread(target=self._fit, daemon=True)
             fit.start()
             while fit.is_alive() and self._failure is None:
-                self._pass_on(1.0)
                 self._give_up_when_late()
+                self._pass_on(1.0)
             if self._failure is None:
                 self._pass_on(0.0)
         except TrainingError as error:
             self._failure = Failure(text=str(error), exit_code=error.exit_code)
         return self._end()
+
+    def _wait_for_nodes(self) -> None:
+        """Wait until the cluster has the nodes that are asked for: Ray would wait for ever, and say so in a log nobody reads."""
+        asked, gpus = self._options.num_nodes, self._options.gpus_per_node
+        deadline = time.monotonic() + NODES_SECONDS
+        while (found := _nodes_with(gpus)) < asked and self._stop_at is None:
+            if time.monotonic() > deadline:
+                raise UsageError(
+                    f"--num-nodes: found {asked}, but after {NODES_SECONDS} s the Ray cluster has {found} nodes with {gpus} GPUs or more; "
+                    "allowed: as many as there are; set --num-nodes and --gpus-per-node to what the cluster has"
+                )
+            time.sleep(1)
 
     def _on_term(self, _signal: int, _frame: FrameType | None) -> None:
         self._stop_at = self._stop_at or time.monotonic()
@@ -74,10 +87,10 @@ class _Driver:
         if self._stop_at is None:
             return
         if not self._ranks:
-            self._failure = Failure(text="stopped by SIGTERM before the first step", exit_code=143)
+            self._failure = Failure(text="stopped by SIGTERM before the first step", exit_code=STOPPED)
         elif time.monotonic() - self._stop_at > STOP_SECONDS:
             self._failure = Failure(
-                text=f"stopped by SIGTERM; the ranks did not end within {STOP_SECONDS} s", exit_code=143
+                text=f"stopped by SIGTERM; the ranks did not end within {STOP_SECONDS} s", exit_code=STOPPED
             )
         else:
             self._relay.stop()
@@ -108,15 +121,16 @@ class _Driver:
             # Where a rank or a signal ended the run before, this is only its echo.
             if self._failure is None:
                 traceback.print_exception(error)
-                self._failure = root(error, self._ranks)
+                tried = f" (try {self._tries} of {self._options.max_restarts + 1})" if self._tries else ""
+                self._failure = Failure(text=root(error, self._ranks) + tried)
 
     def _end(self) -> int:
         outcome, failure = self._outcome, self._failure
         if failure is None and outcome is not None and outcome["status"] == "stopped":
             failure = Failure(
-                text=f"stopped by SIGTERM after step {outcome['steps']} of {self._options.steps}", exit_code=143
+                text=f"stopped by SIGTERM after step {outcome['steps']} of {self._options.steps}", exit_code=STOPPED
             )
-        status = "succeeded" if failure is None else "stopped" if failure.exit_code == 143 else "failed"
+        status = "succeeded" if failure is None else "stopped" if failure.exit_code == STOPPED else "failed"
         told = {
             "event": "result",
             "run": self._options.run_name,
@@ -139,20 +153,9 @@ class _Driver:
         return failure.exit_code
 
 
-def _wait_for_nodes(options: Options) -> None:
-    """Wait until the cluster has the nodes that are asked for: Ray would wait for ever, and say so in a log nobody reads."""
-    deadline = time.monotonic() + NODES_SECONDS
-    while True:
-        nodes = [node for node in cast(list[dict[str, Any]], ray.nodes()) if node["Alive"]]
-        fitting = sum(node["Resources"].get("GPU", 0) >= options.gpus_per_node for node in nodes)
-        if fitting >= options.num_nodes:
-            return
-        if time.monotonic() > deadline:
-            raise UsageError(
-                f"--num-nodes: found {options.num_nodes}, but {fitting} nodes of the Ray cluster have {options.gpus_per_node} GPUs "
-                f"after {NODES_SECONDS} s; allowed: as many as there are; set --num-nodes and --gpus-per-node to what the cluster has"
-            )
-        time.sleep(1)
+def _nodes_with(gpus: int) -> int:
+    nodes = cast(list[dict[str, Any]], ray.nodes())
+    return sum(node["Alive"] and node["Resources"].get("GPU", 0) >= gpus for node in nodes)
 
 
 def _fit(options: Options, relay: Address) -> dict[str, object]:
@@ -160,7 +163,7 @@ def _fit(options: Options, relay: Address) -> dict[str, object]:
     os.environ.setdefault("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
     os.environ.setdefault("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.5")
     os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", str(GROUP_SECONDS))
-    # Imported here: it takes seconds, and the waiting for nodes goes on without.
+    # Imported here: it takes seconds, and this program listens to SIGTERM meanwhile.
     from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 

@@ -22,6 +22,8 @@ from .relay import Address, RelayClient
 if TYPE_CHECKING:
     from torch.distributed import Store  # pyright: ignore[reportPrivateImportUsage] -- a documented name
 
+    from .loop import Outcome
+
 COLLECTIVE_SECONDS = 300
 """Time for a collective, and with it for the slowest rank's part of a checkpoint."""
 
@@ -31,41 +33,46 @@ def rank(config: Mapping[str, object]) -> dict[str, object]:
 
     What torch raises as RuntimeError, a peer that is gone or a GPU that fails, is left to Ray Train, which starts all ranks again.
     """
+    options, relay = cast(Options, config["options"]), RelayClient(cast(Address, config["relay"]))
+    try:
+        return asdict(_train(options, relay))
+    except RuntimeError:
+        raise
+    except Exception as error:
+        own = isinstance(error, TrainingError)
+        failure = Failure(
+            text=one_line(error) if own else f"rank {get_context().get_world_rank()} failed: {said(error)}",
+            exit_code=error.exit_code if own else 1,
+            traceback="" if own else traceback.format_exc(),
+        )
+        relay.put({"event": "failure", "failure": asdict(failure)})
+        raise
+
+
+def _train(options: Options, relay: RelayClient) -> "Outcome":
     # Imported here, in a rank alone: the controller of Ray Train loads this module too.
     import torch
     import torch.distributed as dist
 
     from .loop import find_device, train
 
-    options, relay = cast(Options, config["options"]), RelayClient(cast(Address, config["relay"]))
-    number, on_gpu = get_context().get_world_rank(), options.device == CUDA
+    on_gpu = options.device == CUDA
     if not on_gpu:
         # Ranks and Ray share what may be two cores.
         torch.set_num_threads(1)
-    try:
-        device = find_device(options.device)
+    device = find_device(options.device)
+    number = get_context().get_world_rank()
+    dist.init_process_group(
         # gloo also in the company of NCCL: it carries what is no tensor of a GPU.
-        dist.init_process_group(
-            "cuda:nccl,cpu:gloo" if on_gpu else "gloo",
-            store=_meeting(number),
-            rank=number,
-            world_size=options.world_size,
-            timeout=timedelta(seconds=COLLECTIVE_SECONDS),
-        )
-        outcome = train(options, _RelayReporter(relay), node=ray.get_runtime_context().get_node_id(), device=device)
-        dist.destroy_process_group()
-    except RuntimeError:
-        raise
-    except Exception as error:
-        own = isinstance(error, TrainingError)
-        failure = Failure(
-            text=one_line(error) if own else f"rank {number} failed: {said(error)}",
-            exit_code=error.exit_code if own else 1,
-            traceback="" if own else traceback.format_exc(),
-        )
-        relay.put({"event": "failure", "failure": asdict(failure)})
-        raise
-    return asdict(outcome)
+        "cuda:nccl,cpu:gloo" if on_gpu else "gloo",
+        store=_meeting(number),
+        rank=number,
+        world_size=options.world_size,
+        timeout=timedelta(seconds=COLLECTIVE_SECONDS),
+    )
+    outcome = train(options, _RelayReporter(relay), node=ray.get_runtime_context().get_node_id(), device=device)
+    dist.destroy_process_group()
+    return outcome
 
 
 def _meeting(number: int) -> "Store":
