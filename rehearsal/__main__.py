@@ -106,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "bootstrap",
         _bootstrap,
-        "get the engine, the Kubernetes provider and Helm: installed ones, or builds in the cache",
+        "get engine, Kubernetes provider, control plane, operator and Helm: installed ones, or builds in the cache",
     )
     preview = add(
         "preview",
@@ -138,14 +138,20 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _bootstrap(arguments: _Arguments) -> int:
+    from rehearsal.cluster import find_programs
+    from rehearsal.containers.operator import find_operator
     from rehearsal.helm import find_helm
     from rehearsal.toolchain.pulumi import find_toolchain
 
-    toolchain, helm = find_toolchain(), find_helm()
+    toolchain, cluster, operator, helm = find_toolchain(), find_programs(), find_operator(), find_helm()
     found = {
         "pulumi": str(toolchain.pulumi),
         "official": toolchain.official,
         "kubernetes_provider": str(toolchain.kubernetes_provider),
+        "kube_apiserver": str(cluster.kube_apiserver),
+        "etcd": str(cluster.etcd),
+        "kwok": str(cluster.kwok),
+        "kuberay_operator": str(operator),
         "helm": str(helm),
     }
     if arguments.json:
@@ -153,7 +159,9 @@ def _bootstrap(arguments: _Arguments) -> int:
     else:
         origin = "installed" if toolchain.official else "built from its Go module"
         print(f"pulumi ({origin}): {toolchain.pulumi}\nkubernetes provider: {toolchain.kubernetes_provider}")
-        print(f"helm: {helm}")
+        print(
+            f"kubernetes: {cluster.kube_apiserver.parent}\nkwok: {cluster.kwok}\nkuberay operator: {operator}\nhelm: {helm}"
+        )
     return 0
 
 
@@ -211,8 +219,11 @@ def _clean(arguments: _Arguments) -> int:
     from rehearsal.engine.locks import find_locks
     from rehearsal.engine.state import find_state, is_there, remove_state
     from rehearsal.engine.usage import alone
+    from rehearsal.world.record import is_kept, places
 
     state = find_state(arguments.directory)
+    if is_kept(places(state)):
+        raise RehearsalError("world: a rehearsal still stands in this state; take it down with `make rehearse-down`")
     for lock in find_locks(state):
         if not lock.stale:
             raise RehearsalError(

@@ -52,6 +52,12 @@ def find_programs() -> Programs:
     )
 
 
+def tools_to_build() -> list[Tool]:
+    """Return the tools that no installation makes unnecessary, whether built already or not."""
+    kwok = _installed("kwok", KWOK)
+    return [tool for tool, found in ((KUBERNETES, _installed_kubernetes()), (KWOK, kwok)) if not found]
+
+
 def _installed_kubernetes() -> dict[str, Path] | None:
     """Return the directory of each program, None when one of them is missing or of another version."""
     etcd = shutil.which("etcd")

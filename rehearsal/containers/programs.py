@@ -130,6 +130,8 @@ def _ray_environment(host: Host, pod: PodView) -> dict[str, str]:
         "RAY_TMPDIR": str(_tmp(host, pod)),
         # Keeps Ray to loopback, see ray_start.py.
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        # Ray lets its workers give way to everything else on the machine; here they are what is waited for.
+        "RAY_worker_niceness": "0",
         # A part of the dashboard has 30 s to start, and the dashboard ends when a busy machine takes longer.
         "RAY_DASHBOARD_SUBPROCESS_MODULE_WAIT_READY_TIMEOUT": "300",
     }

@@ -43,6 +43,6 @@ def table(outcomes: Sequence[Outcome]) -> Table:
     for column in ("fault", "what happened", "seconds", "lost"):
         found.add_column(column, justify="right" if column == "seconds" else "left")
     for outcome in outcomes:
-        lost = "nothing" if outcome.good else "see left"
+        lost = "nothing" if outcome.good else "unknown: the drill failed"
         found.add_row(f"{outcome.drill}: {outcome.about}", outcome.happened, f"{outcome.seconds:.0f}", lost)
     return found

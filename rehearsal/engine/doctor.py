@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rehearsal.cluster.programs import tools_to_build
 from rehearsal.engine.locks import find_locks
 from rehearsal.engine.stacks import PASSPHRASE_VARIABLES, stack_names
 from rehearsal.engine.state import find_state
@@ -21,7 +22,7 @@ from rehearsal.toolchain.cache import cache_root
 from rehearsal.toolchain.go import find_go
 from rehearsal.toolchain.places import CACHE_VARIABLE, STATE_VARIABLE
 from rehearsal.toolchain.pulumi import official_pulumi
-from rehearsal.toolchain.tools import ENGINE, HELM, KUBERNETES_PROVIDER, Tool
+from rehearsal.toolchain.tools import ENGINE, HELM, KUBERAY_OPERATOR, KUBERNETES_PROVIDER, Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ def _programs() -> list[Finding]:
         findings.append(Finding("helm", helm))
     else:
         tools.append(HELM)
+    tools += [KUBERAY_OPERATOR, *tools_to_build()]
     return findings + _built(tools)
 
 

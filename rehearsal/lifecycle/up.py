@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import IO
 
 from rehearsal.charts import assemble
+from rehearsal.cluster import find_programs
+from rehearsal.containers.operator import find_operator
 from rehearsal.documents import as_list
 from rehearsal.engine.process import Outcome
 from rehearsal.engine.session import Session, explain, stop_if_cut_off
@@ -57,6 +59,9 @@ def ensure_world(
                 f"{json.dumps(overrides)}; take it down first with `make rehearse-down`"
             )
         return world
+    # Built here, where a person sees how far it is; the daemon finds them ready.
+    find_programs()
+    find_operator()
     assemble(_charts(state), kuberay_crds())
     if prepare_stack(project, stack, state, {}).forget(state):
         print(f"stack {stack}: its last world is gone, so its resources are forgotten", file=sys.stderr)

@@ -12,10 +12,8 @@ from pathlib import Path
 from types import FrameType
 
 from rehearsal.cluster import find_programs
+from rehearsal.containers.operator import find_operator
 from rehearsal.errors import RehearsalError
-from rehearsal.toolchain.build import build_tool
-from rehearsal.toolchain.progress import Progress
-from rehearsal.toolchain.tools import KUBERAY_OPERATOR
 from rehearsal.world.daemon import Daemon
 from rehearsal.world.record import Places
 
@@ -36,9 +34,9 @@ def main(root: str, stack: str, region: str, overrides: str) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     daemon: Daemon | None = None
     try:
-        with Progress(total=1) as progress:
-            operator = build_tool(KUBERAY_OPERATOR, progress) / "ray-operator"
-        daemon = Daemon(where, find_programs(), operator, stack=stack, region=region, overrides=json.loads(overrides))
+        daemon = Daemon(
+            where, find_programs(), find_operator(), stack=stack, region=region, overrides=json.loads(overrides)
+        )
         daemon.keep()
     except RehearsalError as problem:
         print(problem, file=sys.stderr)

@@ -2,6 +2,8 @@
 
 import json
 import urllib.request
+from collections.abc import Generator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,9 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
+
+from rehearsal.local_aws.catalog import ACCOUNT
+from rehearsal.local_aws.server import serving
 
 REGION = "us-east-2"
 ROLE = "arn:aws:iam::123456789012:role/node"
@@ -43,6 +48,11 @@ class Aws:
             self._clients[service, region] = client
         return self._clients[service, region]
 
+    def without_account(self, service: str, key: str = "nobody") -> Any:
+        """Give a client as programs have it: it names no account, so its access key decides; no secret is looked at."""
+        session: Any = boto3.Session(aws_access_key_id=key, aws_secret_access_key="test", region_name=REGION)
+        return session.client(service, endpoint_url=self.endpoint, config=CONFIG)
+
     def fresh(self) -> "Aws":
         """Go on in an account that nobody used yet."""
         self.account = next(_ACCOUNTS)
@@ -53,6 +63,7 @@ class Aws:
         request.headers["x-moto-account-id"] = f"{self.account:012}"
 
     def reset(self) -> None:
+        """Forget every account, as a local AWS does that starts in a process of its own."""
         request = urllib.request.Request(f"{self.endpoint}/moto-api/reset", method="POST")
         urllib.request.urlopen(request).close()
 
@@ -96,6 +107,19 @@ class Aws:
         reservations = self.ec2.describe_instances()["Reservations"]
         found = [instance for reservation in reservations for instance in reservation["Instances"]]
         return [instance for instance in found if instance["State"]["Name"] == "running"]
+
+
+@contextmanager
+def empty_aws() -> Generator[Aws]:
+    """Serve a local AWS with nothing in it, in the account of callers without one.
+
+    Those callers are the stand-ins: they all meet in that account, where tests that ran before in this process may have left something.
+    """
+    with serving() as local:
+        server = Aws(local.endpoint)
+        server.account = int(ACCOUNT)
+        server.reset()
+        yield server
 
 
 def refused(call: Any, code: str, *words: str) -> str:

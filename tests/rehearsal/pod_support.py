@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from lightkube.resources.core_v1 import Pod
 
@@ -64,4 +64,4 @@ def pod(
         document["spec"]["initContainers"] = [{"name": "wait-gcs-ready", "image": "example/image:1"}]
     if deleting:
         document["metadata"]["deletionTimestamp"] = stamp
-    return view(Pod.from_dict(document))
+    return view(cast(Pod, cast(Any, Pod).from_dict(document)))

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
+from moto.iam.models import iam_backends
 
 from rehearsal.local_aws import catalog
 from rehearsal.local_aws.extensions import ADDED, LocalEc2, LocalEks
@@ -36,8 +37,22 @@ def test_a_reset_forgets_what_was_added(aws: Aws) -> None:
 
 def test_each_added_action_is_there() -> None:
     methods = {name.replace("_", "") for kind in (LocalEc2, LocalEks, Quotas) for name in dir(kind)}
-    named = [action for service, actions in ADDED.items() if not service.startswith("s3") for action in actions]
+    named = [action for service, actions in ADDED.items() if not service.endswith("corrected") for action in actions]
     assert [action for action in named if action.lower() not in methods] == []
+
+
+def test_a_key_that_nobody_made_is_of_the_own_account_and_costs_nothing_in_others(aws: Aws) -> None:
+    aws.ec2.describe_vpcs()
+    assert aws.without_account("sts").get_caller_identity()["Account"] == catalog.ACCOUNT
+    # Looked for in each partition of each account, the key would make an IAM there, with every policy of AWS.
+    assert list(iam_backends[f"{aws.account:012}"]) == ["aws"]
+
+
+def test_a_key_leads_to_the_account_that_made_it(aws: Aws) -> None:
+    aws.client("iam").create_user(UserName="ray")
+    made = aws.client("iam").create_access_key(UserName="ray")["AccessKey"]
+    caller = aws.without_account("sts", made["AccessKeyId"]).get_caller_identity()
+    assert (caller["Account"], caller["Arn"].split("/")[-1]) == (f"{aws.account:012}", "ray")
 
 
 def test_placement_group_is_made_found_by_tag_and_deleted(aws: Aws) -> None:

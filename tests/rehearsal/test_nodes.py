@@ -6,6 +6,7 @@ import pytest
 
 from infra.instances import allocatable as estimate
 from infra.instances import instance
+from rehearsal.kubernetes import as_document, labels_of
 from rehearsal.local_aws.server import serving
 from rehearsal.nodes.devices import EFA, GPU, RunningContainer, allocatable, attached, registered
 from rehearsal.nodes.fleet import Fleet, Instance
@@ -34,7 +35,7 @@ def test_a_node_has_what_eks_gives_it() -> None:
     assert node.spec is not None
     assert node.metadata.name == "ip-10-0-3-7.us-east-2.compute.internal"
     assert node.spec.providerID == "aws:///us-east-2b/i-1"
-    labels: dict[str, str] = dict(node.metadata.labels or {})
+    labels = labels_of(node.metadata)
     assert {
         "topology.kubernetes.io/zone": "us-east-2b",
         "topology.kubernetes.io/region": "us-east-2",
@@ -51,14 +52,14 @@ def test_a_node_has_what_eks_gives_it() -> None:
 
 
 def test_a_node_offers_what_the_settings_check_counts_with_and_no_device_yet() -> None:
-    facts, status = instance("g6.12xlarge"), node_status(GPU_INSTANCE)
+    facts, status = instance("g6.12xlarge"), as_document(node_status(GPU_INSTANCE))
     room = estimate(facts)
-    assert status.allocatable == {
+    assert status["allocatable"] == {
         "cpu": f"{room.cpu_millis}m",
         "memory": f"{room.memory_mib}Mi",
         "pods": str(facts.max_pods),
     }
-    assert status.capacity == {"cpu": "48", "memory": "192Gi", "pods": str(facts.max_pods)}
+    assert status["capacity"] == {"cpu": "48", "memory": "192Gi", "pods": str(facts.max_pods)}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,9 @@ def test_plugins_are_known_by_their_image() -> None:
     found = registered(
         [
             RunningContainer(node="a", image="nvcr.io/nvidia/k8s-device-plugin:v0.20.0"),
-            RunningContainer(node="a", image="602.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin@sha256:0"),
+            RunningContainer(
+                node="a", image="602.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin@sha256:0"
+            ),
             RunningContainer(node="b", image="localhost:5000/k8s-device-plugin"),
             RunningContainer(node="c", image="example/k8s-device-plugin-tests:1"),
         ]

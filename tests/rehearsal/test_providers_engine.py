@@ -13,12 +13,11 @@ from typing import Any
 
 import pytest
 
-from rehearsal.local_aws.server import serving
 from rehearsal.toolchain.build import build_tool
 from rehearsal.toolchain.progress import Progress
 from rehearsal.toolchain.pulumi import official_pulumi
 from rehearsal.toolchain.tools import ENGINE
-from tests.rehearsal.local_aws_support import Aws, set_faults
+from tests.rehearsal.local_aws_support import Aws, empty_aws, set_faults
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).with_name("fixtures") / "standins"
@@ -109,9 +108,7 @@ def stack(programs: tuple[Path, dict[str, str]], tmp_path: Path) -> Stack:
 
 @pytest.fixture
 def aws() -> Iterator[Aws]:
-    with serving() as local:
-        server = Aws(local.endpoint)
-        server.account = 123456789012
+    with empty_aws() as server:
         yield server
 
 

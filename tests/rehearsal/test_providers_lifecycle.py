@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from rehearsal.local_aws.server import serving
 from rehearsal.providers.aws.kinds import KINDS
-from rehearsal.providers.values import ARCHIVE, ASSET, SIGNATURE, UNKNOWN, Properties
-from tests.rehearsal.local_aws_support import Aws, set_faults
+from rehearsal.providers.values import ARCHIVE, ASSET, SIGNATURE, UNKNOWN, Properties, Props
+from tests.rehearsal.local_aws_support import Aws, empty_aws, set_faults
 from tests.rehearsal.provider_support import Aborted, Engine, Resource
 
 TRUST = json.dumps(
@@ -28,17 +28,12 @@ TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 
 @pytest.fixture(scope="module")
 def aws() -> Iterator[Aws]:
-    with serving() as local:
-        patch = pytest.MonkeyPatch()
-        patch.setenv("EFA_RAY_TRAIN_AWS_ENDPOINT", local.endpoint)
-        server = Aws(local.endpoint)
-        server.account = 123456789012
+    with empty_aws() as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EFA_RAY_TRAIN_AWS_ENDPOINT", server.endpoint)
         yield server
-        patch.undo()
 
 
-@pytest.fixture(scope="module")
-def world(aws: Aws) -> dict[str, Resource]:
+def make_world() -> dict[str, Resource]:
     """Make one of each type, each from those before it."""
     engine, made = Engine(), dict[str, Resource]()
 
@@ -246,10 +241,53 @@ def world(aws: Aws) -> dict[str, Resource]:
     return made
 
 
+@dataclass
+class Worlds:
+    """The one world that the tests share: each takes it as the one before left it, and the first makes it."""
+
+    as_made: dict[str, Resource] = field(default_factory=dict[str, Resource])
+    """What was made, before any test changed it."""
+    now: dict[str, Resource] = field(default_factory=dict[str, Resource])
+    """Empty when it was deleted."""
+
+
+@pytest.fixture(scope="module")
+def worlds(aws: Aws) -> Worlds:
+    assert aws.running() == []
+    return Worlds()
+
+
+@pytest.fixture
+def world(worlds: Worlds) -> dict[str, Resource]:
+    if not worlds.now:
+        worlds.as_made = make_world()
+        worlds.now.update(worlds.as_made)
+    return worlds.now
+
+
+@pytest.fixture
+def as_made(worlds: Worlds, world: dict[str, Resource]) -> dict[str, Resource]:
+    assert world
+    return worlds.as_made
+
+
 @pytest.fixture
 def engine(world: dict[str, Resource]) -> Engine:
     assert world
     return Engine()
+
+
+def changed(template: Resource) -> Properties:
+    """Give inputs of the launch template that differ from those it has."""
+    hops = 3 - Props(template.inputs).number("metadataOptions.httpPutResponseHopLimit")
+    return template.given(metadataOptions={"httpTokens": "required", "httpPutResponseHopLimit": hops})
+
+
+def another_version(engine: Engine, world: dict[str, Resource]) -> Properties:
+    """Make a version of the launch template that no node has yet, and give what a node group names it by."""
+    template = engine.update(world["template"], changed(world["template"]))
+    world["template"] = template
+    return {"id": template.id, "version": str(template.outputs["latestVersion"])}
 
 
 def test_a_refresh_finds_no_drift_in_anything(engine: Engine, world: dict[str, Resource]) -> None:
@@ -325,9 +363,9 @@ def test_each_tag_change_updates_in_place(engine: Engine, world: dict[str, Resou
     ],
 )
 def test_what_replaces(
-    engine: Engine, world: dict[str, Resource], key: str, change: Properties, replaces: list[str]
+    engine: Engine, as_made: dict[str, Resource], key: str, change: Properties, replaces: list[str]
 ) -> None:
-    resource = world[key]
+    resource = as_made[key]
     answer = engine.diff(resource, resource.given(**change))
     assert answer.changes == answer.DIFF_SOME
     assert sorted(answer.replaces) == replaces
@@ -335,11 +373,11 @@ def test_what_replaces(
 
 
 def test_another_launch_template_replaces_the_nodes_and_another_version_does_not(
-    engine: Engine, world: dict[str, Resource]
+    engine: Engine, as_made: dict[str, Resource]
 ) -> None:
-    nodes = world["nodes"]
+    nodes = as_made["nodes"]
     other = engine.diff(nodes, nodes.given(launchTemplate={"id": "lt-1", "version": "1"}))
-    newer = engine.diff(nodes, nodes.given(launchTemplate={"id": world["template"].id, "version": "2"}))
+    newer = engine.diff(nodes, nodes.given(launchTemplate={"id": as_made["template"].id, "version": "2"}))
     assert (list(other.replaces), list(newer.replaces)) == (["launchTemplate.id"], [])
 
 
@@ -352,11 +390,11 @@ def test_replacement_of_a_name_that_stays_deletes_first(engine: Engine) -> None:
 
 def test_launch_template_update_makes_a_version(engine: Engine, world: dict[str, Resource]) -> None:
     before = world["template"]
-    change = before.given(metadataOptions={"httpTokens": "required", "httpPutResponseHopLimit": 2})
+    change = changed(before)
     foretold = engine.update(before, change, preview=True)
     assert (foretold.outputs["latestVersion"], foretold.outputs["arn"]) == (UNKNOWN, before.outputs["arn"])
     after = engine.update(before, change)
-    assert after.outputs["latestVersion"] == 2
+    assert after.outputs["latestVersion"] == Props(before.outputs).number("latestVersion") + 1
     assert after.id == before.id
     world["template"] = after
 
@@ -364,10 +402,7 @@ def test_launch_template_update_makes_a_version(engine: Engine, world: dict[str,
 def test_nodes_follow_to_the_new_version(engine: Engine, aws: Aws, world: dict[str, Resource]) -> None:
     before = {node["InstanceId"] for node in aws.running()}
     nodes = world["nodes"]
-    template = world["template"]
-    after = engine.update(
-        nodes, nodes.given(launchTemplate={"id": template.id, "version": str(template.outputs["latestVersion"])})
-    )
+    after = engine.update(nodes, nodes.given(launchTemplate=another_version(engine, world)))
     assert after.outputs["status"] == "ACTIVE"
     assert not before & {node["InstanceId"] for node in aws.running()}
     world["nodes"] = after
@@ -379,12 +414,15 @@ def test_nodes_that_find_no_room_at_an_update_fail_it(
     before = {node["InstanceId"] for node in aws.running()}
     fault = {"at": "nodegroup", "code": "InsufficientInstanceCapacity", "times": 1}
     set_faults(tmp_path / "faults.json", monkeypatch, fault)
-    other: Properties = {"id": world["template"].id, "version": "1"}
+    other = another_version(engine, world)
     with pytest.raises(Aborted) as caught:
         engine.update(world["nodes"], world["nodes"].given(launchTemplate=other))
     assert "unexpected state 'Failed', wanted target 'Successful'. last error: 1 error occurred" in str(caught.value)
     assert "InsufficientInstanceCapacity - We currently do not have sufficient g6.12xlarge" in str(caught.value)
     assert {node["InstanceId"] for node in aws.running()} == before
+    # There is room again, for the same update.
+    world["nodes"] = engine.update(world["nodes"], world["nodes"].given(launchTemplate=other))
+    assert not before & {node["InstanceId"] for node in aws.running()}
 
 
 @pytest.mark.parametrize(
@@ -541,11 +579,16 @@ def test_group_that_failed_stays_in_the_state(
 
 
 def test_everything_is_deleted_in_the_reverse_order(engine: Engine, aws: Aws, world: dict[str, Resource]) -> None:
-    for resource in reversed(list(world.values())):
+    inside = [{"Name": "vpc-id", "Values": [world["vpc"].id]}]
+    assert len(aws.ec2.describe_security_groups(Filters=inside)["SecurityGroups"]) == 3, "the VPC's, EKS's and ours"
+    resources = list(world.values())
+    world.clear()
+    for resource in reversed(resources):
         engine.delete(resource)
         # A versioned bucket can only be suspended.
         assert engine.read(resource) is None or resource.token.endswith("BucketVersioning"), resource.token
         engine.delete(resource)  # what is gone already is deleted
     assert aws.running() == []
-    assert aws.ec2.describe_network_interfaces()["NetworkInterfaces"] == []
-    assert [group["GroupName"] for group in aws.ec2.describe_security_groups()["SecurityGroups"]] == ["default"]
+    # What EC2 and EKS made of themselves is gone too. The account has a default VPC besides, as every account.
+    assert aws.ec2.describe_network_interfaces(Filters=inside)["NetworkInterfaces"] == []
+    assert aws.ec2.describe_security_groups(Filters=inside)["SecurityGroups"] == []
