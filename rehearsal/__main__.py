@@ -139,7 +139,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _bootstrap(arguments: _Arguments) -> int:
     from rehearsal.cluster import find_programs
-    from rehearsal.containers.operator import find_operator
+    from rehearsal.containers.operator_binary import find_operator
     from rehearsal.helm import find_helm
     from rehearsal.toolchain.pulumi import find_toolchain
 

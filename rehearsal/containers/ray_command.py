@@ -12,7 +12,8 @@ from rehearsal.containers.pods import PodView
 from rehearsal.errors import RehearsalError
 
 LOOPBACK = "127.0.0.1"
-_RAY = (sys.executable, str(Path(__file__).with_name("ray_start.py")))
+# -P: the modules beside the script are none of its own.
+_RAY = (sys.executable, "-P", str(Path(__file__).with_name("ray_start.py")))
 START_COMMAND = "KUBERAY_GEN_RAY_START_CMD"
 """The variable in which KubeRay hands its command to the container. Source: ray-operator/controllers/ray/utils/constant.go, 1.6.1."""
 OBJECT_STORE_BYTES = 256 * 1024**2

@@ -21,12 +21,13 @@ from rehearsal.errors import RehearsalError
 from rehearsal.processes.descendants import below, living, send
 from rehearsal.toolchain.places import STATE_VARIABLE
 from rehearsal.world.record import World, find_world, places
+from rehearsal.world.starting import stop_world
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 STACK = "rehearsal"
 _PARTS = ("infra", "policies", "settings", "workloads")
 _TIMEOUT_S = 420
-_PAUSE_S = 0.2
+_PAUSE_S = 0.5
 _SHORT_JOB = ("--device=cpu", "--ranks-per-node=1", "--steps=4", "--checkpoint-every=2")
 
 
@@ -66,6 +67,7 @@ class Stage:
         self.directory = directory
         self.program = directory / "program"
         self.state = State((directory / "state").resolve())
+        self._commands: list[Command] = []
         self.restore()
         self.begin("start").end().must(0)
 
@@ -134,7 +136,9 @@ class Stage:
 
     def begin(self, verb: str, *arguments: str) -> Command:
         """Start a command of the rehearsal and do not wait for it."""
-        return Command(verb, self.program, self.state, self.directory, arguments)
+        command = Command(verb, self.program, self.state, self.directory, arguments)
+        self._commands.append(command)
+        return command
 
     def kubectl(self, *arguments: str) -> str:
         """Return what kubectl prints, nothing when it fails: callers ask again until they see what they wait for."""
@@ -155,10 +159,10 @@ class Stage:
         raise DrillError(f"{process}: no such process in this world")
 
     def close(self) -> None:
-        """End the world, whatever is in it."""
-        run = self.begin("down").end()
-        if run.status != 0:
-            raise DrillError(f"down: {run.told[-2000:]}")
+        """End whatever still runs, and the world with all that is in it."""
+        for command in self._commands:
+            command.end_now()
+        stop_world(self.state)
 
 
 class Command:
@@ -213,6 +217,12 @@ class Command:
         for pid in [self._process.pid, *below([self._process.pid], processes, without={world.pid})]:
             send(pid, signal.SIGKILL)
         self._process.wait()
+
+    def end_now(self) -> None:
+        """Interrupt the command if it still runs, and wait for its end."""
+        if self._process.poll() is None:
+            self.interrupt()
+            self._process.wait(_TIMEOUT_S)
 
     def interrupt(self) -> None:
         """Interrupt the command once, as Ctrl-C does."""

@@ -27,20 +27,18 @@ def job_fails(stage: Stage) -> str:
 
 def worker_killed(stage: Stage) -> str:
     """A training process is killed in the middle: the others stop, all start again from the last checkpoint."""
-    stage.train(*_JOB, "--steps=400")
+    stage.train(*_JOB, "--steps=40")
     command = stage.begin("up")
-    command.wait_for("step 20", lambda: _last_step(_events(stage)) >= 20)
+    command.wait_for("step 8", lambda: _last_step(_events(stage)) >= 8)
     ranks = next(event for event in _events(stage) if event["event"] == "plan")["ranks"]
     os.kill(ranks[-1]["pid"], signal.SIGKILL)
     run = command.end()
     run.must(0)
     events = _events(stage)
-    resumed = [event["step"] for event in events if event["event"] == "resume"]
-    if not resumed or _last_step(events) != 400:
-        raise DrillError(
-            f"worker: resumed at {resumed}, last step {_last_step(events)}; expected one resume and step 400"
-        )
-    return f"resumed from step {resumed[-1]} and trained to 400 in {run.seconds:.0f} s"
+    resumed = [event["step"] for event in events if event["event"] == "resume" and event["step"]]
+    if not resumed or _last_step(events) != 40:
+        raise DrillError(f"worker: resumed at {resumed}, last step {_last_step(events)}; expected a resume and step 40")
+    return f"resumed from step {resumed[-1]} and trained to 40 in {run.seconds:.0f} s"
 
 
 def checkpoint_store_full(stage: Stage) -> str:
@@ -61,8 +59,10 @@ def _events(stage: Stage) -> list[dict[str, Any]]:
     name = stage.kubectl("get", "rayjob", "-n", "ray-train", "-o", "jsonpath={.items[-1:].metadata.name}")
     if not name:
         return []
+    # The file that `ray job logs` prints, without the seconds that it takes to start.
+    file = f"${{RAY_TMPDIR:-/tmp}}/ray/session_latest/logs/job-driver-{name}.log"
     told = stage.kubectl(
-        "exec", "-n", "ray-train", "service/ray-head-svc", "-c", "ray-head", "--", "ray", "job", "logs", name
+        "exec", "-n", "ray-train", "service/ray-head-svc", "-c", "ray-head", "--", "sh", "-c", f"cat {file}"
     )
     lines = (line[line.find("{") :] for line in told.splitlines() if '"event"' in line)
     return [json.loads(line) for line in lines if line.endswith("}")]

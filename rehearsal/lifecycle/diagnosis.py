@@ -16,10 +16,12 @@ from rehearsal.scheduling import Taint, why_not
 def diagnose(kubernetes: Kubernetes) -> list[str]:
     """Return one line for each thing that keeps the cluster from being whole, causes before their effects."""
     nodes = [_scheduling_node(node) for node in kubernetes.nodes()]
+    pods = kubernetes.pods()
     return [
         *_missing_nodes(nodes),
         *_idle_plugins(kubernetes.daemon_sets(), nodes),
-        *_pending(kubernetes.pods()),
+        *_pending(pods),
+        *_crashing(pods),
     ]
 
 
@@ -57,6 +59,24 @@ def _pending(pods: Iterable[Pod]) -> list[str]:
                     f"{metadata.namespace}/{metadata.name}"
                 )
     return [f"pods not placed: {', '.join(sorted(names))}: {reason}" for reason, names in held.items()]
+
+
+def _crashing(pods: Iterable[Pod]) -> list[str]:
+    """Return a line for each container that ends again and again."""
+    lines: list[str] = []
+    for pod in pods:
+        metadata, status = pod.metadata, pod.status
+        for container in (status.containerStatuses if status else None) or []:
+            waiting = container.state.waiting if container.state else None
+            if metadata is None or waiting is None or waiting.reason != "CrashLoopBackOff":
+                continue
+            last = container.lastState.terminated if container.lastState else None
+            code = f" with exit code {last.exitCode}" if last else ""
+            lines.append(
+                f"pod {metadata.namespace}/{metadata.name}: container {container.name} has ended {container.restartCount} times{code}; "
+                f"`kubectl logs --namespace {metadata.namespace} {metadata.name}` says why"
+            )
+    return lines
 
 
 def _scheduling_node(node: Node) -> SchedulingNode:

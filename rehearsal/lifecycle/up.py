@@ -12,7 +12,7 @@ from typing import IO
 
 from rehearsal.charts import assemble
 from rehearsal.cluster import find_programs
-from rehearsal.containers.operator import find_operator
+from rehearsal.containers.operator_binary import find_operator
 from rehearsal.documents import as_list
 from rehearsal.engine.process import Outcome
 from rehearsal.engine.session import Session, explain, stop_if_cut_off

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from rehearsal.cluster import find_programs
-from rehearsal.containers.operator import find_operator
+from rehearsal.containers.operator_binary import find_operator
 from rehearsal.errors import RehearsalError
 from rehearsal.world.daemon import Daemon
 from rehearsal.world.record import Places

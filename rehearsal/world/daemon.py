@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 import sys
-import threading
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -51,7 +51,6 @@ class Daemon:
         self._where = where
         self._programs, self._operator = programs, operator
         self._supervisor = Supervisor(where.processes)
-        self._ended = threading.Event()
         self._clear()
         self.cluster: LocalCluster = start_cluster(where.cluster, programs, self._supervisor)
         self.aws_endpoint = self._start_aws()
@@ -71,17 +70,14 @@ class Daemon:
         write_record(where, self._world)
 
     def keep(self) -> None:
-        """Follow the stack until `end` is called."""
-        while not self._ended.wait(_TICK_S):
+        """Follow the stack until an exception ends it, or its directory is gone: nobody could find it any more."""
+        while self._where.root.exists():
+            time.sleep(_TICK_S)
             try:
                 self._tick()
             except (ApiError, BotoCoreError, ClientError, httpx2.HTTPError, OSError) as error:
                 # A drill may have ended the API server, or the local AWS is busy: the next look tells.
                 _LOG.warning("looked in vain: %s: %s", type(error).__name__, error)
-
-    def end(self) -> None:
-        """Let `keep` return."""
-        self._ended.set()
 
     def close(self) -> None:
         """Stop everything."""

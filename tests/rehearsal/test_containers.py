@@ -44,7 +44,7 @@ def test_pods_come_oldest_first() -> None:
 
 def test_the_head_listens_on_loopback_at_its_own_ports(tmp_path: Path) -> None:
     words = head_command(HEAD_COMMAND, HEAD, tmp_path)
-    assert words[2:4] == ["start", "--head"]
+    assert words[3:5] == ["start", "--head"]
     assert {
         "--port=5",
         "--dashboard-host=127.0.0.1",
