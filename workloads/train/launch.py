@@ -6,6 +6,7 @@
 import logging
 import os
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -37,7 +38,14 @@ def run(options: Options) -> int:
         ray.init(address="auto", log_to_driver=False, logging_level=logging.WARNING)
     except ConnectionError as error:
         raise UsageError(f"no Ray cluster: {one_line(error)}; run this program as a job of one") from error
-    return _Driver(options).follow()
+    driver = _Driver(options)
+    code = driver.follow()
+    if driver.waits:
+        # The thread that waits in Ray would meet Ray's end there, which prints more lines and changes the exit code. Ray ends the ranks
+        # when this program is gone, however it went.
+        sys.stdout.flush()
+        os._exit(code)
+    return code
 
 
 class _Driver:
@@ -51,15 +59,20 @@ class _Driver:
         self._failure: Failure | None = None
         self._outcome: dict[str, object] | None = None
         self._stop_at: float | None = None
+        self._fitting = threading.Thread(target=self._fit, daemon=True)
+
+    @property
+    def waits(self) -> bool:
+        """Tell whether Ray Train is still at work, after a rank or a signal ended the run."""
+        return self._fitting.is_alive()
 
     def follow(self) -> int:
         """Wait for the end of the run; whatever ends it, its own line is the last one."""
         signal.signal(signal.SIGTERM, self._on_term)
         try:
             self._wait_for_nodes()
-            fit = threading.Thread(target=self._fit, daemon=True)
-            fit.start()
-            while fit.is_alive() and self._failure is None:
+            self._fitting.start()
+            while self._fitting.is_alive() and self._failure is None:
                 self._give_up_when_late()
                 self._pass_on(1.0)
             if self._failure is None:
@@ -146,7 +159,7 @@ class _Driver:
         if failure.traceback:
             print(failure.traceback, flush=True)
         text = failure.text
-        if "last complete checkpoint" not in text:
+        if failure.exit_code != 2 and "last complete checkpoint" not in text:
             text += f"; last complete checkpoint: {self._checkpoint or 'none'}"
         say({**told, "reason": text})
         print(f"train: {text}", flush=True)

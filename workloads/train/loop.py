@@ -15,11 +15,11 @@ import torch.distributed as dist
 
 from . import data
 from .checkpoint import Checkpoints
-from .errors import TrainingError, UsageError
+from .errors import TrainingError
 from .events import Reporter
 from .manifest import Progress
 from .model import Trained, build
-from .options import CUDA, Options
+from .options import Options
 from .store import open_store
 
 SEQUENCES_PER_RANK = 8
@@ -38,21 +38,6 @@ class Outcome:
     seconds: float
     tokens_per_second: float
     checkpoint: str | None
-
-
-def find_device(name: str) -> torch.device:
-    """Return the device of this rank. Ray shows a rank its own GPU alone, as device 0.
-
-    Raises:
-        UsageError: there is no such device.
-    """
-    if name != CUDA:
-        return torch.device(name)
-    if not torch.cuda.is_available():
-        raise UsageError(
-            f"--device: found cuda, but {socket.gethostname()} has no CUDA device that torch can use; allowed: cpu; set --device=cpu"
-        )
-    return torch.device(CUDA, 0)
 
 
 def train(options: Options, reporter: Reporter, *, node: str, device: torch.device) -> Outcome:

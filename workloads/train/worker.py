@@ -54,13 +54,15 @@ def _train(options: Options, relay: RelayClient) -> "Outcome":
     import torch
     import torch.distributed as dist
 
-    from .loop import find_device, train
+    from .device import find_device
 
-    on_gpu = options.device == CUDA
+    device, on_gpu = find_device(options.device), options.device == CUDA
     if not on_gpu:
         # Ranks and Ray share what may be two cores.
         torch.set_num_threads(1)
-    device = find_device(options.device)
+    # Imported when the device is there: it takes seconds.
+    from .loop import train
+
     number = get_context().get_world_rank()
     dist.init_process_group(
         # gloo also in the company of NCCL: it carries what is no tensor of a GPU.
