@@ -67,8 +67,12 @@ lint: $(READY_TRAIN) ## Check style, format and types.
 	$(PYTHON) -m pyright
 
 .PHONY: test
-test: lint bootstrap ## Run every check and test, as CI does; ARGS go to pytest.
-	$(PYTHON) -m pytest -n auto --dist loadgroup $(ARGS)
+test: lint bootstrap ## Run every check and test but the drills, as CI does; ARGS go to pytest.
+	$(PYTHON) -m pytest -n auto --dist loadgroup -m "not drill" $(ARGS)
+
+.PHONY: test-drills
+test-drills: bootstrap $(READY_TRAIN) ## Run the drills as tests, half an hour on 2 cores; ARGS go to pytest.
+	$(PYTHON) -m pytest -m drill $(ARGS)
 
 .PHONY: clean-state
 clean-state: $(READY) ## Remove the state of this checkout's rehearsals; the cache of built tools stays.
@@ -93,5 +97,6 @@ $(READY): pyproject.toml uv.lock
 	@touch $@
 
 $(READY_TRAIN): $(READY)
-	@$(GET_UV) && $(SYNC) --group train 1>&2
+	@# Compiled here, once: three nodes of Ray that start together would each compile the same modules.
+	@$(GET_UV) && UV_COMPILE_BYTECODE=1 $(SYNC) --group train 1>&2
 	@touch $@

@@ -16,6 +16,7 @@ __all__ = ["shared_stage", "stage"]
 
 
 @TOGETHER
+@pytest.mark.drill
 @pytest.mark.parametrize("drill", DRILLS, ids=[drill.name for drill in DRILLS])
 def test_drill(drill: Drill, stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = hold(drill, stage)
