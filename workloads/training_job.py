@@ -93,7 +93,8 @@ def manifest(spec: TrainingJobSpec, *, command: pulumi.Input[str], environment: 
             "activeDeadlineSeconds": deadline + 2 * STOP_SECONDS,
             # A retry would hide the first failure, and needs a cluster of its own.
             "backoffLimit": 0,
-            "shutdownAfterJobFinishes": False,
+            # No shutdownAfterJobFinishes: false. The operator drops it when it writes the object back, and every later update
+            # would put it in again, which is another spec, so another run.
         },
     }
 

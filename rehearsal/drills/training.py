@@ -16,7 +16,7 @@ def job_fails(stage: Stage) -> str:
     """The program raises at step 3: the update fails with the program's own words, and the next one trains."""
     stage.train(*_JOB, "--steps=6", "--fail-at-step=3")
     run = stage.up()
-    run.must(1, "ended as FAILED", "step 3")
+    run.must(1, "ended as FAILED", "--fail-at-step=3: raised by rank 1")
     stage.restore()
     again = stage.up()
     again.must(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def test_a_second_world_of_the_same_checkout_is_refused_and_the_first_left_alone
 
 def test_nothing_to_take_down_is_said(tmp_path: Path, stage: Stage) -> None:
     environment = {**os.environ, "EFA_RAY_TRAIN_STATE": str(tmp_path / "state")}
-    command = ["python", "-m", "rehearsal", "down", "--json", "--directory", str(stage.program)]
+    command = [sys.executable, "-m", "rehearsal", "down", "--json", "--directory", str(stage.program)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["left"] == {}

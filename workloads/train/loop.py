@@ -128,6 +128,8 @@ class _Run:
         saved = self._checkpoints.save(self._trained, progress)
         if self._rank == 0:
             self._reporter.emit({"event": "checkpoint", **asdict(saved)})
+        # Whatever a rank says from now on is heard after it: the last complete checkpoint is named in a failure.
+        dist.barrier()
 
 
 def _ranks(node: str) -> list[dict[str, object]]:
