@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import yaml
 
+from rehearsal.drills.program import REPOSITORY, copy_program
 from rehearsal.engine.state import State
 from rehearsal.errors import RehearsalError
 from rehearsal.processes.descendants import below, living, send
@@ -23,9 +24,7 @@ from rehearsal.toolchain.places import STATE_VARIABLE
 from rehearsal.world.record import World, find_world, places
 from rehearsal.world.starting import stop_world
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 STACK = "rehearsal"
-_PARTS = ("infra", "policies", "settings", "workloads")
 _TIMEOUT_S = 420
 _PAUSE_S = 0.5
 _SHORT_JOB = ("--device=cpu", "--ranks-per-node=1", "--steps=4", "--checkpoint-every=2")
@@ -74,14 +73,7 @@ class Stage:
     def restore(self) -> None:
         """Make the program the repository's own again, with a job of few steps."""
         shutil.rmtree(self.program, ignore_errors=True)
-        self.program.mkdir(parents=True)
-        for part in _PARTS:
-            shutil.copytree(REPOSITORY / part, self.program / part, ignore=shutil.ignore_patterns("__pycache__"))
-        files = (*REPOSITORY.glob("*.py"), *REPOSITORY.glob("Pulumi*.yaml"))
-        for file in (*files, REPOSITORY / "pyproject.toml", REPOSITORY / "uv.lock"):
-            shutil.copy(file, self.program)
-        # An official Pulumi looks for the environment beside the program.
-        (self.program / ".venv").symlink_to(REPOSITORY / ".venv")
+        copy_program(self.program)
         self.clear_faults()
         self.train(*_SHORT_JOB)
 

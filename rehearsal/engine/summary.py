@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, cast
+
+from rehearsal.engine.event_log import read_events
 
 
 class _Summary(TypedDict, total=False):
@@ -78,18 +79,11 @@ class Summary:
 
 
 def read_summary(event_log: Path) -> Summary:
-    """Read the log that the engine writes with --event-log: one JSON event a line.
-
-    Source of the format: sdk/go/common/apitype/events.go in pulumi/pulumi. A run that failed early has no summary
-    event, and then no resources are counted. A log that was never begun counts as empty, and a last line that was cut
-    off when the engine was killed is left out.
-    """
+    """Read the engine's event log. A run that failed early has no summary event, and then no resources are counted."""
     changes: dict[str, int] = {}
     findings: list[PolicyFinding] = []
     errors: dict[str, None] = {}
-    whole = event_log.read_text(encoding="utf-8").rpartition("\n")[0] if event_log.exists() else ""
-    for line in whole.splitlines():
-        event: _Event = json.loads(line)
+    for event in cast(list[_Event], read_events(event_log)):
         if "summaryEvent" in event:
             changes = event["summaryEvent"].get("resourceChanges", {})
         diagnostic = event.get("diagnosticEvent", {})

@@ -7,6 +7,7 @@ from typing import Any
 
 from rehearsal.aws_client import aws_client
 
+_TIMEOUT_S = 30
 _OPEN_INSTANCE_STATES = ["pending", "running", "stopping", "stopped"]
 
 
@@ -18,7 +19,7 @@ def leftovers(endpoint: str, region: str) -> dict[str, list[str]]:
     """
 
     def client(service: str) -> Any:
-        return aws_client(endpoint, region, service)
+        return aws_client(endpoint, region, service, read_timeout=_TIMEOUT_S)
 
     ec2, kms = client("ec2"), client("kms")
     kinds: dict[str, Callable[[], list[str]]] = {
@@ -34,6 +35,12 @@ def leftovers(endpoint: str, region: str) -> dict[str, list[str]]:
         "address": lambda: [address["AllocationId"] for address in ec2.describe_addresses()["Addresses"]],
         "NAT gateway": lambda: [
             nat["NatGatewayId"] for nat in ec2.describe_nat_gateways()["NatGateways"] if nat["State"] != "deleted"
+        ],
+        # That of the default VPC has no tags.
+        "internet gateway": lambda: [
+            gateway["InternetGatewayId"]
+            for gateway in ec2.describe_internet_gateways()["InternetGateways"]
+            if gateway["Tags"]
         ],
         "VPC endpoint": lambda: [
             one["VpcEndpointId"]

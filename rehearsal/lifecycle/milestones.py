@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, cast
+
+from rehearsal.engine.event_log import read_events
 
 RAY_CLUSTER = "kubernetes:ray.io/v1:RayCluster"
 RAY_JOB = "kubernetes:ray.io/v1:RayJob"
@@ -38,9 +39,8 @@ class Milestones:
 
 
 def read_milestones(event_log: Path) -> Milestones:
-    """Read the log that the engine writes with --event-log. A log without events gives nothing and 0 s."""
-    whole = event_log.read_text(encoding="utf-8").rpartition("\n")[0] if event_log.exists() else ""
-    events: list[_Event] = [json.loads(line) for line in whole.splitlines()]
+    """Read the engine's event log. A log without events gives nothing and 0 s."""
+    events = cast(list[_Event], read_events(event_log))
     times = [time for event in events if (time := event.get("timestamp"))]
     if not times:
         return Milestones(None, None, 0.0)

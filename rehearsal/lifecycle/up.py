@@ -41,16 +41,14 @@ class Result:
     """Why it failed, as far as the cluster tells."""
 
 
-def ensure_world(
-    project: Path, stack: str, state: State, *, scale: int | None = None, settings: Mapping[str, object] | None = None
-) -> World:
+def ensure_world(project: Path, stack: str, state: State, *, scale: int | None) -> World:
     """Return the world that stands for `stack`, started now if there is none.
 
-    `scale` is the number of GPU nodes, None for that of the stack's file; `settings` differ from the file's. Resources that the
-    state has from a world that is gone are forgotten, and that is told on stderr. Raises RehearsalError when another world stands there.
+    `scale` is the number of GPU nodes, None for that of the stack's file. Resources that the state has from a world that is gone are
+    forgotten, and that is told on stderr. Raises RehearsalError when another world stands there.
     """
     config = stack_config(project, stack)
-    overrides = {**_overrides(config, state, scale), **(settings or {})}
+    overrides = _overrides(config, state, scale)
     if is_kept(places(state)):
         world = await_world(state)
         if world.stack != stack or world.overrides != overrides:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ _EFFECTS = {
     "NO_EXECUTE": "NoExecute",
     "PREFER_NO_SCHEDULE": "PreferNoSchedule",
 }
+_TIMEOUT_S = 30
 _EFA_INTERFACES = ("efa", "efa-only")
 
 
@@ -55,18 +56,18 @@ class Fleet:
 
     def __init__(self, endpoint: str, region: str) -> None:
         self._region = region
-        self._eks: EKSClient = aws_client(endpoint, region, "eks")
-        self._ec2: EC2Client = aws_client(endpoint, region, "ec2")
+        self._eks: EKSClient = aws_client(endpoint, region, "eks", read_timeout=_TIMEOUT_S)
+        self._ec2: EC2Client = aws_client(endpoint, region, "ec2", read_timeout=_TIMEOUT_S)
         self._zone_ids: dict[str, str] = {}
 
     def clusters(self) -> list[str]:
         """Return the names of the EKS clusters."""
         return self._eks.list_clusters()["clusters"]
 
-    def instances(self) -> list[Instance]:
-        """Return the running instances of every node group of every cluster, by node name."""
+    def instances(self, clusters: Iterable[str]) -> list[Instance]:
+        """Return the running instances of every node group of `clusters`, by node name."""
         groups: dict[tuple[str, str], NodegroupTypeDef] = {}
-        for cluster in self.clusters():
+        for cluster in clusters:
             # Either may be deleted between two calls.
             with contextlib.suppress(self._eks.exceptions.ResourceNotFoundException):
                 for name in self._eks.list_nodegroups(clusterName=cluster)["nodegroups"]:

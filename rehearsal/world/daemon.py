@@ -87,13 +87,14 @@ class Daemon:
         self._supervisor.stop_all()
 
     def _tick(self) -> None:
-        if not self._fleet.clusters():
+        clusters = self._fleet.clusters()
+        if not clusters:
             if self._world.used:
                 self._reset()
             return
         self._note(used=True)
         pods = views(self._kubernetes.pods())
-        self._registrar.sync(self._fleet.instances(), pods)
+        self._registrar.sync(self._fleet.instances(clusters), pods)
         self._kubelet.sync(pods)
 
     def _reset(self) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -12,18 +11,9 @@ from typing import Any
 
 import pytest
 
+from rehearsal.drills.program import copy_program
+
 ROOT = Path(__file__).parents[2]
-PARTS = ("infra", "policies", "settings", "workloads")
-
-
-def copy_of_the_program(directory: Path) -> Path:
-    """Return a copy that a test may break."""
-    for part in PARTS:
-        shutil.copytree(ROOT / part, directory / part, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in (*ROOT.glob("*.py"), *ROOT.glob("Pulumi*.yaml"), ROOT / "pyproject.toml", ROOT / "uv.lock"):
-        shutil.copy(file, directory)
-    (directory / ".venv").symlink_to(ROOT / ".venv")
-    return directory
 
 
 def preview(state: Path, *arguments: str, directory: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -122,7 +112,7 @@ VIOLATIONS: Mapping[str, tuple[str, str, str, str]] = {
 @pytest.mark.parametrize("family", VIOLATIONS)
 def test_a_violation_of_each_family_fails_the_preview(family: str, tmp_path: Path) -> None:
     name, there, broken, policy = VIOLATIONS[family]
-    program = copy_of_the_program(tmp_path / "program")
+    program = copy_program(tmp_path / "program")
     source = (program / name).read_text()
     assert source.count(there) == 1, f"{name} no longer says {there!r}"
     (program / name).write_text(source.replace(there, broken))
@@ -138,7 +128,7 @@ def test_an_image_without_digest_fails_every_stack_but_dev_and_rehearsal(tmp_pat
 
 
 def test_wrong_settings_stop_before_the_engine_starts_with_one_line_each(tmp_path: Path) -> None:
-    program = copy_of_the_program(tmp_path / "program")
+    program = copy_program(tmp_path / "program")
     file = program / "Pulumi.rehearsal.yaml"
     wrong = "  efa-ray-train:gpuNodeCount: 0\n  efa-ray-train:gpuNodecount: 2\n"
     file.write_text(file.read_text().replace("us-east-2b", "us-west-2b") + wrong)

@@ -108,7 +108,7 @@ def test_instances_follow_their_node_group() -> None:
         aws.account = 123456789012
         aws.reset()
         fleet = Fleet(local.endpoint, "us-east-2")
-        assert fleet.clusters() == fleet.instances() == []
+        assert fleet.clusters() == fleet.instances([]) == []
         _, subnets = aws.network("abc")
         aws.cluster(subnets)
         interfaces = [{"DeviceIndex": 0, "NetworkCardIndex": 0, "InterfaceType": "efa"}]
@@ -123,7 +123,7 @@ def test_instances_follow_their_node_group() -> None:
             labels={"efa-ray-train/role": "gpu"},
             taints=[{"key": "nvidia.com/gpu", "value": "true", "effect": "NO_SCHEDULE"}],
         )
-        found = fleet.instances()
+        found = fleet.instances(fleet.clusters())
         assert len(found) == 2
         assert {(one.instance_type, one.zone, one.node_group, one.efa_interfaces) for one in found} == {
             ("g6.12xlarge", "us-east-2b", "gpu", 1)
@@ -134,8 +134,8 @@ def test_instances_follow_their_node_group() -> None:
         aws.eks.update_nodegroup_config(
             clusterName="train", nodegroupName="gpu", scalingConfig={"minSize": 2, "maxSize": 3, "desiredSize": 3}
         )
-        grown = fleet.instances()
+        grown = fleet.instances(fleet.clusters())
         assert {one.instance_id for one in found} < {one.instance_id for one in grown}
         aws.eks.delete_nodegroup(clusterName="train", nodegroupName="gpu")
-        assert fleet.instances() == []
+        assert fleet.instances(fleet.clusters()) == []
         assert fleet.clusters() == ["train"]

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
+from rehearsal.lifecycle.leftovers import leftovers
 from rehearsal.toolchain.build import build_tool
 from rehearsal.toolchain.progress import Progress
 from rehearsal.toolchain.pulumi import official_pulumi
 from rehearsal.toolchain.tools import ENGINE
-from tests.rehearsal.local_aws_support import Aws, empty_aws, set_faults
+from tests.rehearsal.local_aws_support import REGION, Aws, empty_aws, set_faults
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).with_name("fixtures") / "standins"
@@ -112,47 +113,6 @@ def aws() -> Iterator[Aws]:
         yield server
 
 
-def left(aws: Aws) -> dict[str, list[str]]:
-    """List everything that a destroyed program could have left, by kind."""
-    ec2, kms = aws.ec2, aws.client("kms")
-    found: dict[str, list[str]] = {
-        "vpcs": [vpc["VpcId"] for vpc in ec2.describe_vpcs()["Vpcs"] if not vpc["IsDefault"]],
-        "addresses": [address["AllocationId"] for address in ec2.describe_addresses()["Addresses"]],
-        "nat": [nat["NatGatewayId"] for nat in ec2.describe_nat_gateways()["NatGateways"] if nat["State"] != "deleted"],
-        "gateways": [
-            igw["InternetGatewayId"] for igw in ec2.describe_internet_gateways()["InternetGateways"] if igw["Tags"]
-        ],
-        "groups": [
-            group["GroupName"]
-            for group in ec2.describe_security_groups()["SecurityGroups"]
-            if group["GroupName"] != "default"
-        ],
-        "interfaces": [eni["NetworkInterfaceId"] for eni in ec2.describe_network_interfaces()["NetworkInterfaces"]],
-        "placement": [group["GroupName"] for group in ec2.describe_placement_groups()["PlacementGroups"]],
-        "templates": [
-            template["LaunchTemplateName"] for template in ec2.describe_launch_templates()["LaunchTemplates"]
-        ],
-        "instances": [instance["InstanceId"] for instance in aws.running()],
-        "volumes": [volume["VolumeId"] for volume in ec2.describe_volumes()["Volumes"]],
-        "clusters": aws.eks.list_clusters()["clusters"],
-        "roles": [role["RoleName"] for role in aws.client("iam").list_roles()["Roles"]],
-        "aliases": [
-            alias["AliasName"]
-            for alias in kms.list_aliases()["Aliases"]
-            if not alias["AliasName"].startswith("alias/aws/")
-        ],
-        "keys": [
-            key["KeyId"]
-            for key in kms.list_keys()["Keys"]
-            if (about := kms.describe_key(KeyId=key["KeyId"])["KeyMetadata"])["KeyState"] != "PendingDeletion"
-            and about["KeyManager"] != "AWS"
-        ],
-        "buckets": [bucket["Name"] for bucket in aws.client("s3").list_buckets()["Buckets"]],
-        "logs": [group["logGroupName"] for group in aws.client("logs").describe_log_groups()["logGroups"]],
-    }
-    return {kind: names for kind, names in found.items() if names}
-
-
 def test_preview_needs_no_local_aws_and_shows_the_children_of_the_components(stack: Stack) -> None:
     found = stack.preview()
     children = {key for key, state in found.items() if "eks:index" in state.get("parent", "")}
@@ -198,7 +158,7 @@ def test_instance_roles_are_refused_before_anything_is_made(stack: Stack) -> Non
 
 def test_whole_life(stack: Stack, aws: Aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stack.environment["EFA_RAY_TRAIN_AWS_ENDPOINT"] = aws.endpoint
-    before = left(aws)
+    before = leftovers(aws.endpoint, REGION)
     assert before == {}
 
     # The zone is full: the update fails in EC2's words, and the group that failed stays in the state.
@@ -230,4 +190,4 @@ def test_whole_life(stack: Stack, aws: Aws, tmp_path: Path, monkeypatch: pytest.
     assert not old & {node["InstanceId"] for node in aws.running()}
 
     stack.run("destroy", "--yes", "--skip-preview")
-    assert left(aws) == {}
+    assert leftovers(aws.endpoint, REGION) == {}

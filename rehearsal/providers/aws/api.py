@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Protocol, cast
+from typing import cast
 from urllib.parse import urlsplit
 
 from ..errors import ApiError, OperationError
@@ -15,12 +15,6 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 Answer = dict[str, object]
-
-
-class _Session(Protocol):
-    """A boto3 session, whose own types know a client only by a literal service name."""
-
-    def client(self, service: str, /, *, endpoint_url: str, config: object) -> object: ...
 
 
 class Api:
@@ -70,14 +64,11 @@ class Api:
             return self._clients[service, region]
 
     def _connect(self, service: str, region: str) -> object:
-        import boto3
-        from botocore.config import Config
+        from rehearsal.aws_client import aws_client
 
         if not self._endpoint:
             self._endpoint = self._find_endpoint()
-        config = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
-        session = boto3.Session(aws_access_key_id="rehearsal", aws_secret_access_key="rehearsal", region_name=region)  # noqa: S106 -- no account has it
-        return cast(_Session, session).client(service, endpoint_url=self._endpoint, config=config)
+        return aws_client(self._endpoint, region, service)
 
     def _find_endpoint(self) -> str:
         given = os.environ.get(ENDPOINT)
