@@ -4,19 +4,16 @@ Each row is a fresh process; files are warm in the page cache and compiled, sinc
 """
 
 import argparse
-import json
 import os
-import platform
-import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
+
+from benchmarks.rows import Row, row, show
 
 ROOT = Path(__file__).parents[1]
 IMPORTS = "import pulumi, infra.stack, settings.stack, workloads.stack"
@@ -27,17 +24,6 @@ ROWS = {
     "preview of rehearsal, policies on": (["-m", "rehearsal", "preview"], 15.0),
 }
 """Command of each row, and the seconds that it aims at on 2 cores."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """Wall-clock seconds of one command over all runs."""
-
-    command: str
-    median: float
-    least: float
-    most: float
-    target: float
 
 
 def measure(name: str, runs: int) -> Row:
@@ -51,8 +37,7 @@ def measure(name: str, runs: int) -> Row:
         begun = time.perf_counter()
         subprocess.run([sys.executable, *arguments], cwd=ROOT, check=True, capture_output=True, env=_environment())
         seconds.append(time.perf_counter() - begun)
-    counted = seconds[1:]
-    return Row(command=name, median=statistics.median(counted), least=min(counted), most=max(counted), target=target)
+    return row(name, seconds[1:], target)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,17 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in ROWS:
         with console.status(f"{name}: {options.runs + 1} runs"):
             rows.append(measure(name, options.runs))
-    machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
-    if options.json:
-        print(json.dumps({"machine": machine, "runs": options.runs, "rows": [asdict(row) for row in rows]}))
-    else:
-        table = Table(title=f"seconds, {options.runs} runs; {machine}")
-        for heading in ("command", "median", "min", "max", "target"):
-            table.add_column(heading)
-        for row in rows:
-            table.add_row(row.command, *(f"{value:.2f}" for value in (row.median, row.least, row.most, row.target)))
-        Console().print(table)
-    return 0 if all(row.median <= row.target for row in rows) else 1
+    return show(rows, runs=options.runs, json_output=options.json)
 
 
 def _environment() -> dict[str, str]:
