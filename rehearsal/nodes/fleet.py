@@ -59,6 +59,8 @@ class Fleet:
         self._eks: EKSClient = aws_client(endpoint, region, "eks", read_timeout=_TIMEOUT_S)
         self._ec2: EC2Client = aws_client(endpoint, region, "ec2", read_timeout=_TIMEOUT_S)
         self._zone_ids: dict[str, str] = {}
+        self._efa: dict[tuple[str, str], int] = {}
+        """By id and number of a launch template's version: one never changes."""
 
     def clusters(self) -> list[str]:
         """Return the names of the EKS clusters."""
@@ -125,8 +127,13 @@ class Fleet:
         template = group.get("launchTemplate", {})
         if not template:
             return 0
-        answer = self._ec2.describe_launch_template_versions(
-            LaunchTemplateId=template.get("id", ""), Versions=[template.get("version", "$Default")]
-        )
-        interfaces = answer["LaunchTemplateVersions"][0].get("LaunchTemplateData", {}).get("NetworkInterfaces", [])
-        return sum(interface.get("InterfaceType") in _EFA_INTERFACES for interface in interfaces)
+        key = template.get("id", ""), template.get("version", "$Default")
+        if key not in self._efa:
+            answer = self._ec2.describe_launch_template_versions(LaunchTemplateId=key[0], Versions=[key[1]])
+            interfaces = answer["LaunchTemplateVersions"][0].get("LaunchTemplateData", {}).get("NetworkInterfaces", [])
+            number = sum(interface.get("InterfaceType") in _EFA_INTERFACES for interface in interfaces)
+            if not key[1].isdecimal():
+                # $Default and $Latest move.
+                return number
+            self._efa[key] = number
+        return self._efa[key]

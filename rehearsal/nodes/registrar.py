@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
+from lightkube.models.core_v1 import Taint
 from lightkube.resources.core_v1 import Node
 
 from rehearsal.containers.pods import PodView
@@ -21,8 +22,8 @@ class Registrar:
 
     def __init__(self, kubernetes: Kubernetes) -> None:
         self._kubernetes = kubernetes
-        self._labels: dict[str, Mapping[str, str]] = {}
-        """Labels that were set last, by node: what a node group drops is removed, what others set stays."""
+        self._given: dict[str, Node] = {}
+        """Labels and taints that were set last, by node: what a node group drops is removed, what others set stays."""
 
     def sync(self, instances: Sequence[Instance], pods: Iterable[PodView]) -> None:
         """Bring the cluster's nodes in line with `instances`, and their devices with the plugins among `pods`."""
@@ -46,12 +47,12 @@ class Registrar:
         node = node_object(instance)
         self._kubernetes.create_node(node)
         self._kubernetes.patch_node_status(instance.node_name, as_document(node_status(instance)))
-        self._labels[instance.node_name] = labels_of(node.metadata)
+        self._given[instance.node_name] = node
         _LOG.info("node %s registered (%s, %s)", instance.node_name, instance.instance_type, instance.zone)
 
     def _remove(self, name: str) -> None:
         self._kubernetes.delete_node(name)
-        self._labels.pop(name, None)
+        self._given.pop(name, None)
         _LOG.info("node %s removed: its instance is gone", name)
 
     def _update(self, instance: Instance, node: Node, plugins: frozenset[str]) -> None:
@@ -60,10 +61,26 @@ class Registrar:
         if any(present.get(name) != quantity for name, quantity in devices.items()):
             capacity = {name: quantity for name, quantity in devices.items() if quantity != "0"}
             self._kubernetes.patch_node_status(instance.node_name, {"capacity": capacity, "allocatable": devices})
-        labels = labels_of(node_object(instance).metadata)
-        before = self._labels.setdefault(instance.node_name, labels)
-        if before != labels:
-            # EKS changes the labels of a group's nodes in place.
-            changes = {**dict.fromkeys(before.keys() - labels.keys()), **labels}
-            self._kubernetes.patch_node(instance.node_name, {"metadata": {"labels": changes}})
-            self._labels[instance.node_name] = labels
+        self._follow_group(node_object(instance), node)
+
+    def _follow_group(self, wanted: Node, node: Node) -> None:
+        """Change labels and taints in place when those of the node group have changed, as EKS does."""
+        name = (node.metadata.name if node.metadata else None) or ""
+        before = self._given.setdefault(name, wanted)
+        old, new = labels_of(before.metadata), labels_of(wanted.metadata)
+        old_taints, new_taints = _taints(before), _taints(wanted)
+        if (old, old_taints) == (new, new_taints):
+            return
+        others = [taint for taint in _taints(node) if taint not in old_taints and taint not in new_taints]
+        self._kubernetes.patch_node(
+            name,
+            {
+                "metadata": {"labels": {**dict.fromkeys(old.keys() - new.keys()), **new}},
+                "spec": {"taints": [as_document(taint) for taint in [*others, *new_taints]]},
+            },
+        )
+        self._given[name] = wanted
+
+
+def _taints(node: Node) -> list[Taint]:
+    return (node.spec.taints if node.spec else None) or []

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any, cast
+
 import pytest
+from lightkube.resources.core_v1 import Node
 
 from infra.instances import allocatable as estimate
 from infra.instances import instance
-from rehearsal.kubernetes import as_document, labels_of
+from rehearsal.kubernetes import Body, Kubernetes, as_document, labels_of
 from rehearsal.local_aws.server import serving
 from rehearsal.nodes.devices import EFA, GPU, RunningContainer, allocatable, attached, registered
 from rehearsal.nodes.fleet import Fleet, Instance
 from rehearsal.nodes.node import node_object, node_status
+from rehearsal.nodes.registrar import Registrar
 from rehearsal.scheduling import Taint
 from tests.rehearsal.local_aws_support import Aws
 
@@ -139,3 +144,48 @@ def test_instances_follow_their_node_group() -> None:
         aws.eks.delete_nodegroup(clusterName="train", nodegroupName="gpu")
         assert fleet.instances(fleet.clusters()) == []
         assert fleet.clusters() == ["train"]
+
+
+class HeldNodes(Kubernetes):
+    """A cluster of nodes alone, with the API server's way of merging."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, Any] = {}
+
+    def nodes(self) -> list[Node]:
+        return [cast(Any, Node).from_dict(node) for node in self.held.values()]
+
+    def create_node(self, node: Node) -> None:
+        assert node.metadata is not None
+        self.held[node.metadata.name or ""] = as_document(node)
+
+    def patch_node(self, name: str, body: Body) -> None:
+        change: Any = body
+        labels = {**self.held[name]["metadata"]["labels"], **change["metadata"]["labels"]}
+        self.held[name]["metadata"]["labels"] = {key: value for key, value in labels.items() if value is not None}
+        self.held[name]["spec"]["taints"] = change["spec"]["taints"]
+
+    def patch_node_status(self, name: str, status: Body) -> None:
+        self.held[name]["status"] = {**self.held[name].get("status", {}), **status}
+
+    def delete_node(self, name: str) -> None:
+        del self.held[name]
+
+
+def test_labels_and_taints_of_a_group_that_changes_are_followed_and_those_of_others_stay() -> None:
+    cluster = HeldNodes()
+    registrar = Registrar(cluster)
+    registrar.sync([GPU_INSTANCE], [])
+    node = cluster.held[GPU_INSTANCE.node_name]
+    node["metadata"]["labels"]["set-by/hand"] = "yes"
+    node["spec"]["taints"].append({"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"})
+
+    changed = replace(GPU_INSTANCE, labels={"team": "a"}, taints=(Taint(key="reserved", effect="NoExecute"),))
+    registrar.sync([changed], [])
+    labels = node["metadata"]["labels"]
+    assert (labels["team"], labels["set-by/hand"]) == ("a", "yes")
+    assert "efa-ray-train/role" not in labels
+    assert [taint["key"] for taint in node["spec"]["taints"]] == ["node.kubernetes.io/unreachable", "reserved"]
+
+    registrar.sync([], [])
+    assert cluster.held == {}
