@@ -4,7 +4,7 @@ from moto.ec2 import urls as ec2_urls
 from moto.eks import urls as eks_urls
 from moto.servicequotas import urls as quota_urls
 
-from . import accounts, bucket_policies
+from . import accounts, bucket_policies, delete_markers
 from .dependencies import GuardedDeletes
 from .eks_addons import EksAddons
 from .eks_clusters import EksClusters
@@ -75,7 +75,10 @@ ADDED: dict[str, tuple[str, ...]] = {
         "ListTagsForResource",
     ),
     "every service, corrected": ("the account of an access key: found without making IAM in accounts and partitions",),
-    "s3, corrected": ("bucket policies: statements with a Condition are not evaluated",),
+    "s3, corrected": (
+        "bucket policies: statements with a Condition are not evaluated",
+        "delete markers: they can be deleted where versioning is suspended",
+    ),
     "servicequotas, new": ("ListServiceQuotas", "GetServiceQuota"),
 }
 """Actions by service; `new` are those that moto lacks."""
@@ -112,3 +115,4 @@ def install() -> None:
     quota_urls.url_paths["{0}/$"] = Quotas.dispatch
     accounts.install()
     bucket_policies.install()
+    delete_markers.install()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
-from collections.abc import Callable
 from concurrent import futures
 from types import FrameType
 
@@ -20,19 +18,12 @@ MESSAGE_LIMIT = 400 * 1024 * 1024
 
 
 def serve_aws() -> None:
-    """Serve the `aws` stand-in until the engine cancels it or ends it; the port is the first line on stdout."""
-    ended = threading.Event()
-    _serve(
-        lambda server: provider_pb2_grpc.add_ResourceProviderServicer_to_server(AwsServicer(Api(), ended.set), server),
-        ended,
-    )
-
-
-def _serve(add: Callable[[grpc.Server], None], ended: threading.Event) -> None:
+    """Serve the `aws` stand-in until the engine ends it; the port is the first line on stdout."""
     options = [("grpc.max_receive_message_length", MESSAGE_LIMIT), ("grpc.max_send_message_length", MESSAGE_LIMIT)]
     server = grpc.server(futures.ThreadPoolExecutor(max_workers=32), options=options)
-    add(server)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(AwsServicer(Api()), server)
     port = server.add_insecure_port("127.0.0.1:0")
+    ended = threading.Event()
 
     def end(_number: int, _frame: FrameType | None) -> None:
         ended.set()
@@ -41,6 +32,5 @@ def _serve(add: Callable[[grpc.Server], None], ended: threading.Event) -> None:
         signal.signal(number, end)
     server.start()
     print(port, flush=True)
-    sys.stdout.flush()
     ended.wait()
     server.stop(grace=1).wait()

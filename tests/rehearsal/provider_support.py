@@ -52,7 +52,7 @@ class Engine:
     """Asks the servicer in the engine's order."""
 
     def __init__(self, region: str = REGION) -> None:
-        self.servicer = AwsServicer(Api(), lambda: None)
+        self.servicer = AwsServicer(Api())
         self.context: Any = Context()
         checked = self.servicer.CheckConfig(provider_pb2.CheckRequest(news=encode({"region": region})), self.context)
         assert not checked.failures

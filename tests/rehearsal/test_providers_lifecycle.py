@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from google.protobuf import empty_pb2
 
 from rehearsal.providers.aws.kinds import KINDS
 from rehearsal.providers.values import ARCHIVE, ASSET, SIGNATURE, UNKNOWN, Properties, Props
@@ -592,3 +593,30 @@ def test_everything_is_deleted_in_the_reverse_order(engine: Engine, aws: Aws, wo
     # What EC2 and EKS made of themselves is gone too. The account has a default VPC besides, as every account.
     assert aws.ec2.describe_network_interfaces(Filters=inside)["NetworkInterfaces"] == []
     assert aws.ec2.describe_security_groups(Filters=inside)["SecurityGroups"] == []
+
+
+def test_a_bucket_that_may_be_emptied_goes_with_every_version_and_marker(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, s3 = Engine(), aws.client("s3")
+    bucket = engine.create("aws:s3/bucket:Bucket", "full", {"bucket": "full-of-versions", "forceDestroy": True})
+    versioning: Properties = {"bucket": bucket.id, "versioningConfiguration": {"status": "Enabled"}}
+    engine.create("aws:s3/bucketVersioning:BucketVersioning", "full", versioning)
+    for _ in range(2):
+        s3.put_object(Bucket=bucket.id, Key="written-twice-then-deleted", Body=b"x")
+    s3.delete_object(Bucket=bucket.id, Key="written-twice-then-deleted")
+    # In a destroy the versioning goes before the bucket.
+    s3.put_bucket_versioning(Bucket=bucket.id, VersioningConfiguration={"Status": "Suspended"})
+    # More than are listed at once: 1000 in S3.
+    monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "3")
+    for number in range(5):
+        s3.put_object(Bucket=bucket.id, Key=f"a-{number}", Body=b"x")
+    engine.delete(bucket)
+    assert engine.read(bucket) is None
+
+
+def test_what_is_under_way_goes_on_when_the_engine_is_interrupted(aws: Aws) -> None:
+    engine = Engine()
+    engine.servicer.Cancel(empty_pb2.Empty(), engine.context)
+    vpc = engine.create("aws:ec2/vpc:Vpc", "after", {"cidrBlock": "10.9.0.0/16"})
+    engine.delete(vpc)

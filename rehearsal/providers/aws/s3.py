@@ -53,12 +53,16 @@ def _read_bucket(call: Call) -> Properties | None:
 
 def _delete_bucket(call: Call) -> None:
     if call.state.flag("forceDestroy"):
-        versions = call("s3", "ListObjectVersions", Bucket=call.id)
-        for listed in (*versions.blocks("Versions"), *versions.blocks("DeleteMarkers")):
-            call(
-                "s3", "DeleteObject", Bucket=call.id, Key=listed.text("Key"), VersionId=listed.text("VersionId") or None
-            )
+        while listed := _versions(call):
+            call("s3", "DeleteObjects", Bucket=call.id, Delete={"Objects": listed, "Quiet": True})
     call("s3", "DeleteBucket", Bucket=call.id)
+
+
+def _versions(call: Call) -> list[dict[str, str]]:
+    """Return key and version of what is in the bucket, as many as S3 lists, and deletes, at once."""
+    listed = call("s3", "ListObjectVersions", Bucket=call.id)
+    found = (*listed.blocks("Versions"), *listed.blocks("DeleteMarkers"))
+    return [{"Key": version.text("Key"), "VersionId": version.text("VersionId")} for version in found]
 
 
 def _bucket_name(inputs: Props) -> list[tuple[str, str]]:
