@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
@@ -16,7 +17,7 @@ from lightkube.resources.apps_v1 import DaemonSet
 from lightkube.resources.core_v1 import Node, NodeStatus, Pod, PodStatus, Secret
 from lightkube.types import PatchType
 
-_Object = TypeVar("_Object", Node, Pod, DaemonSet)
+_Object = TypeVar("_Object", Node, Pod, DaemonSet, Secret)
 Body = Mapping[str, object]
 
 
@@ -27,7 +28,18 @@ class _Patch(Protocol):
 
 
 class _List(Protocol):
-    def __call__(self, res: type[_Object], *, namespace: str | None = None) -> Iterable[_Object]: ...
+    def __call__(
+        self, res: type[_Object], *, namespace: str | None = None, labels: Mapping[str, str] | None = None
+    ) -> Iterable[_Object]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A Helm release; `status` is Helm's own: deployed, pending-install, failed and others."""
+
+    namespace: str
+    name: str
+    status: str
 
 
 class Kubernetes:
@@ -50,6 +62,21 @@ class Kubernetes:
     def daemon_sets(self) -> list[DaemonSet]:
         """Return every DaemonSet of every namespace."""
         return list(self._list(DaemonSet, namespace="*"))
+
+    def releases(self) -> list[Release]:
+        """Return every Helm release, as its newest revision has it."""
+        found: dict[tuple[str, str], tuple[int, Release]] = {}
+        for secret in self._list(Secret, namespace="*", labels={"owner": "helm"}):
+            labels, namespace = (
+                labels_of(secret.metadata),
+                (secret.metadata.namespace if secret.metadata else None) or "",
+            )
+            release = Release(namespace=namespace, name=labels["name"], status=labels["status"])
+            revision = int(labels["version"])
+            found[namespace, release.name] = max(
+                found.get((namespace, release.name), (0, release)), (revision, release), key=lambda entry: entry[0]
+            )
+        return [release for _, release in found.values()]
 
     def secret_value(self, namespace: str, name: str, key: str) -> bytes | None:
         """Return a value of a Secret, None when there is no such Secret or key."""

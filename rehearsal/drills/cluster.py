@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 
@@ -50,6 +51,19 @@ def api_server_dead(stage: Stage) -> str:
     down = stage.down()
     down.must(0)
     return f"destroyed in {down.document['seconds']:.0f} s without an API server; nothing left"
+
+
+def ray_cluster_held(stage: Stage) -> str:
+    """A finalizer holds the Ray cluster and the operator is gone when the stack is destroyed: nothing waits for either."""
+    stage.up().must(0)
+    stage.kubectl("scale", "deployment", "kuberay-operator", "-n", "kuberay-system", "--replicas=0")
+    held = json.dumps({"metadata": {"finalizers": ["example.com/held"]}})
+    cluster = stage.kubectl("get", "raycluster", "-n", "ray-train", "-o", "name").strip()
+    if not stage.kubectl("patch", cluster, "-n", "ray-train", "--type=merge", "-p", held):
+        raise DrillError(f"{cluster or 'RayCluster'}: took no finalizer; the drill needs one")
+    down = stage.down()
+    down.must(0)
+    return f"destroyed in {down.document['seconds']:.0f} s with the Ray cluster held; nothing left"
 
 
 def _devices_missing(stage: Stage, plugin: str, shortage: str) -> str:

@@ -28,6 +28,8 @@ def drill(names: Sequence[str], *, json_output: bool) -> int:
                 outcomes.append(outcome)
                 mark = "ok" if outcome.good else "NO"
                 progress.print(f"{mark} {outcome.drill}: {outcome.seconds:.0f} s", highlight=False)
+                if not outcome.good:
+                    progress.print(outcome.happened, highlight=False, markup=False)
         finally:
             stage.close()
     if json_output:
@@ -44,5 +46,7 @@ def table(outcomes: Sequence[Outcome]) -> Table:
         found.add_column(column, justify="right" if column == "seconds" else "left")
     for outcome in outcomes:
         lost = "nothing" if outcome.good else "unknown: the drill failed"
-        found.add_row(f"{outcome.drill}: {outcome.about}", outcome.happened, f"{outcome.seconds:.0f}", lost)
+        # A failed drill's whole account is on stderr.
+        happened = outcome.happened.partition("\n")[0]
+        found.add_row(f"{outcome.drill}: {outcome.about}", happened, f"{outcome.seconds:.0f}", lost)
     return found

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rehearsal.drills import capacity, cluster, interrupted, training
-from rehearsal.drills.stage import DrillError, Stage
+from rehearsal.drills.stage import Stage
 from rehearsal.errors import RehearsalError
 
 
@@ -49,6 +49,7 @@ DRILLS: Sequence[Drill] = (
     Drill("operator-crash", cluster.operator_crash),
     Drill("api-server-dead", cluster.api_server_dead),
     Drill("efa-plugin-missing", cluster.efa_plugin_missing),
+    Drill("ray-cluster-held", cluster.ray_cluster_held),
     Drill("gpu-label-wrong", cluster.gpu_label_wrong),
 )
 
@@ -64,14 +65,17 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def hold(drill: Drill, stage: Stage) -> Outcome:
-    """Run a drill on a stage whose program is the repository's own."""
+    """Run a drill on a stage whose program is the repository's own. After one that failed the stage is another."""
     begun = time.monotonic()
     stage.restore()
     try:
         happened, good = drill.run(stage), True
-    except DrillError as problem:
+    except RehearsalError as problem:
         happened, good = str(problem), False
-    return Outcome(drill=drill.name, about=drill.about, good=good, happened=happened, seconds=time.monotonic() - begun)
+    seconds = time.monotonic() - begun
+    if not good:
+        stage.renew()
+    return Outcome(drill=drill.name, about=drill.about, good=good, happened=happened, seconds=seconds)
 
 
 def hold_all(stage: Stage, names: Sequence[str]) -> Iterator[Outcome]:

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import re
+
 from rehearsal.drills.stage import Stage
+
+_UNINSTALL = re.compile(r"`helm uninstall (\S+) --namespace (\S+)`")
 
 
 def update_killed(stage: Stage) -> str:
-    """The machine stops while the Ray cluster comes up: the next update goes on where the first was."""
+    """The machine stops while charts are installed, and again while the Ray cluster comes up: the next update goes on there."""
     stage.empty()
+    command = stage.begin("up")
+    command.wait_for("a release was pending", lambda: _pending(stage))
+    command.kill(stage.world())
+    # What Helm had begun stands in the way of the next one, which says what to type.
+    blocked = stage.up()
+    blocked.must(1, "cannot re-use a name that is still in use", "left by an update that was cut off")
+    told = _UNINSTALL.findall("\n".join(blocked.document["causes"]))
+    for name, namespace in told:
+        stage.helm("uninstall", name, "--namespace", namespace)
     command = stage.begin("up")
     command.wait_for("the RayCluster was made", lambda: stage.kubectl("get", "raycluster", "-A", "-o", "name"))
     command.kill(stage.world())
     again = stage.up()
     again.must(0)
     made = again.document["changes"]
-    return f"killed, run again: {made.get('same', 0)} resources were there, the rest came up in {again.seconds:.0f} s"
+    return (
+        f"killed with {len(told)} charts begun, uninstalled as told, killed at the RayCluster: {made.get('same', 0)} resources "
+        f"were there, the rest came up in {again.seconds:.0f} s"
+    )
 
 
 def destroy_interrupted(stage: Stage) -> str:
@@ -47,3 +63,16 @@ def policy_violated(stage: Stage) -> str:
     down.must(0)
     made = down.document["changes"].get("delete", 0)
     return f"refused by one-gpu-zone in {run.seconds:.0f} s; {made} resources had been made"
+
+
+def _pending(stage: Stage) -> str:
+    """Return the Helm releases that are being installed, by name."""
+    return stage.kubectl(
+        "get",
+        "secrets",
+        "-A",
+        "-l",
+        "owner=helm,status=pending-install",
+        "-o",
+        "jsonpath={.items[*].metadata.labels.name}",
+    )

@@ -17,12 +17,13 @@ from typing import Any, cast
 import yaml
 
 from rehearsal.drills.program import REPOSITORY, copy_program
-from rehearsal.engine.state import State
+from rehearsal.engine.state import State, remove_state
 from rehearsal.errors import RehearsalError
+from rehearsal.helm import find_helm
 from rehearsal.processes.descendants import below, living, send
 from rehearsal.toolchain.places import STATE_VARIABLE
-from rehearsal.world.record import World, find_world, places
-from rehearsal.world.starting import stop_world
+from rehearsal.world.record import World, places
+from rehearsal.world.starting import await_world, stop_world
 
 STACK = "rehearsal"
 _TIMEOUT_S = 420
@@ -68,7 +69,7 @@ class Stage:
         self.state = State((directory / "state").resolve())
         self._commands: list[Command] = []
         self.restore()
-        self.begin("start").end().must(0)
+        self._start()
 
     def restore(self) -> None:
         """Make the program the repository's own again, with a job of few steps."""
@@ -107,11 +108,8 @@ class Stage:
         places(self.state).faults.unlink(missing_ok=True)
 
     def world(self) -> World:
-        """Return the world. Raises DrillError when none stands."""
-        world = find_world(self.state)
-        if world is None:
-            raise DrillError(f"{self.state.root}: no world stands")
-        return world
+        """Return the world once it stands. Raises RehearsalError when there is none."""
+        return await_world(self.state)
 
     def empty(self) -> None:
         """Destroy the stack if a drill before has left it standing."""
@@ -144,17 +142,35 @@ class Stage:
         )
         return answer.stdout if answer.returncode == 0 else ""
 
+    def helm(self, *arguments: str) -> None:
+        """Run Helm on the cluster. Raises DrillError when it fails."""
+        command = [str(find_helm()), "--kubeconfig", self.world().kubeconfig, *arguments]
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        if answer.returncode:
+            raise DrillError(f"helm {' '.join(arguments)}: {answer.stderr.strip()}")
+
     def pid(self, process: str) -> int:
         """Return the pid of a process of the world whose name begins with `process`. Raises DrillError when none runs."""
         for path in sorted(places(self.state).processes.glob(f"{process}*.pid")):
             return int(path.read_text(encoding="utf-8"))
         raise DrillError(f"{process}: no such process in this world")
 
+    def renew(self) -> None:
+        """Begin with another world and no state: nobody knows what a drill that failed has left."""
+        self.close()
+        remove_state(self.state)
+        self.restore()
+        self._start()
+
     def close(self) -> None:
         """End whatever still runs, and the world with all that is in it."""
         for command in self._commands:
             command.end_now()
+        self._commands.clear()
         stop_world(self.state)
+
+    def _start(self) -> None:
+        self.begin("start").end().must(0)
 
 
 class Command:

@@ -47,8 +47,16 @@ class Session:
 
     def outputs(self) -> dict[str, Any]:
         """Return the stack's outputs, the secret ones without their values. Raises RehearsalError when the engine has none to give."""
+        return self._ask("output", "--json")
+
+    def resources(self, token: str) -> list[Mapping[str, Any]]:
+        """Return the outputs of each resource of this type in the state. Raises RehearsalError when the engine does not give it."""
+        found: list[Mapping[str, Any]] = self._ask("export").get("deployment", {}).get("resources") or []
+        return [resource.get("outputs") or {} for resource in found if resource.get("type") == token]
+
+    def _ask(self, *arguments: str) -> dict[str, Any]:
         answer = subprocess.run(
-            [str(self.toolchain.pulumi), "stack", "output", "--json", "--stack", self.stack.name],
+            [str(self.toolchain.pulumi), "stack", *arguments, "--stack", self.stack.name],
             env=dict(self.environment),
             cwd=self.project,
             stdin=subprocess.DEVNULL,
@@ -57,7 +65,8 @@ class Session:
             check=False,
         )
         if answer.returncode != 0:
-            raise RehearsalError(f"stack {self.stack.name}: no outputs: {' '.join(answer.stderr.split())[-300:]}")
+            told = " ".join(answer.stderr.split())[-300:]
+            raise RehearsalError(f"stack {self.stack.name}: `pulumi stack {arguments[0]}` failed: {told}")
         return json.loads(answer.stdout)
 
 

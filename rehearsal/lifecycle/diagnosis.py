@@ -1,27 +1,41 @@
-"""Why a stack did not come up, from what its cluster says: pods that nobody places, plugins that reach no node."""
+"""Why a stack did not come up, from what its cluster says: releases in the way, pods that nobody places, plugins that reach no node."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from lightkube.resources.apps_v1 import DaemonSet
 from lightkube.resources.core_v1 import Node, Pod
 
 from rehearsal.documents import as_mapping
-from rehearsal.kubernetes import Kubernetes, as_document, labels_of
+from rehearsal.kubernetes import Kubernetes, Release, as_document, labels_of
 from rehearsal.scheduling import Node as SchedulingNode
 from rehearsal.scheduling import Taint, why_not
 
 
-def diagnose(kubernetes: Kubernetes) -> list[str]:
-    """Return one line for each thing that keeps the cluster from being whole, causes before their effects."""
+def diagnose(kubernetes: Kubernetes, *, known_releases: Collection[tuple[str, str]]) -> list[str]:
+    """Return one line for each thing that keeps the cluster from being whole, causes before their effects.
+
+    `known_releases` are the Helm releases that the stack's state has, by namespace and name.
+    """
     nodes = [_scheduling_node(node) for node in kubernetes.nodes()]
     pods = kubernetes.pods()
     return [
+        *_stray_releases(kubernetes.releases(), known_releases),
         *_missing_nodes(nodes),
         *_idle_plugins(kubernetes.daemon_sets(), nodes),
         *_pending(pods),
         *_crashing(pods),
+    ]
+
+
+def _stray_releases(releases: Iterable[Release], known: Collection[tuple[str, str]]) -> list[str]:
+    """Return a line for each release whose name an update cannot take: https://github.com/pulumi/pulumi-kubernetes/issues/2054."""
+    return [
+        f"release {release.namespace}/{release.name}: is in the cluster ({release.status}) and not in the stack's state, left by an "
+        f"update that was cut off; run `helm uninstall {release.name} --namespace {release.namespace}`, then the update again"
+        for release in releases
+        if (release.namespace, release.name) not in known
     ]
 
 

@@ -28,6 +28,8 @@ from rehearsal.world.daemon import LOCAL_WORKERS
 from rehearsal.world.record import World, is_kept, places
 from rehearsal.world.starting import await_world, start_world
 
+_RELEASE = "kubernetes:helm.sh/v3:Release"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
@@ -81,7 +83,10 @@ def bring_up(session: Session, world: World, directory: Path, *, policies: bool,
     reason = explain(outcome, session.state) if outcome.status else None
     if reason is not None:
         raise RehearsalError(reason)
-    causes = diagnose(Kubernetes(Path(world.kubeconfig))) if outcome.status else []
+    causes: list[str] = []
+    if outcome.status:
+        releases = [(str(one.get("namespace")), str(one.get("name"))) for one in session.resources(_RELEASE)]
+        causes = diagnose(Kubernetes(Path(world.kubeconfig)), known_releases=releases)
     return Result(
         status=outcome.status,
         summary=read_summary(event_log),
