@@ -67,12 +67,8 @@ lint: $(READY_TRAIN) ## Check style, format and types.
 	$(PYTHON) -m pyright
 
 .PHONY: test
-test: lint bootstrap ## Run every check and test but the drills, as CI does; ARGS go to pytest.
-	$(PYTHON) -m pytest -n auto --dist loadgroup -m "not drill" $(ARGS)
-
-.PHONY: test-drills
-test-drills: bootstrap $(READY_TRAIN) ## Run the drills as tests, half an hour on 2 cores; ARGS go to pytest.
-	$(PYTHON) -m pytest -m drill $(ARGS)
+test: lint bootstrap ## Run every check, test and drill, as CI does; ARGS='-m "not drill"' leaves the drills out.
+	$(PYTHON) -m pytest -n auto --dist loadgroup $(ARGS)
 
 .PHONY: clean-state
 clean-state: $(READY) ## Remove the state of this checkout's rehearsals; the cache of built tools stays.

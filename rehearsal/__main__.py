@@ -116,7 +116,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     preview.add_argument("--stack", default="rehearsal", help="the stack to preview (default: rehearsal)")
     preview.add_argument("--no-policies", dest="policies", action="store_false", help="leave the policy pack out")
-    up = add("up", _up, "bring a stack up on this machine with its training job, and leave it standing for a look")
+    up = add(
+        "up",
+        _up,
+        "bring a stack up on this machine with its training job, and leave it standing for a look; further arguments go to `pulumi up`",
+        extra=True,
+    )
     up.add_argument("--stack", default="rehearsal", help="the stack to rehearse (default: rehearsal)")
     up.add_argument(
         "--scale", type=_scale, default=None, metavar="N", help="GPU nodes (default: the stack's own number)"
@@ -186,6 +191,7 @@ def _up(arguments: _Arguments) -> int:
         scale=arguments.scale,
         policies=arguments.policies,
         json_output=arguments.json,
+        extra=arguments.extra,
     )
 
 

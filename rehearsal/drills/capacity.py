@@ -23,7 +23,7 @@ def type_not_in_zone(stage: Stage) -> str:
 def _refused(stage: Stage, code: str, *said: str, **more: object) -> str:
     stage.empty()
     stage.put_fault(at="nodegroup", code=code, instanceType="g6.12xlarge", **more)
-    run = stage.up()
+    run = stage.update()
     run.must(1, code, *said)
     # Nothing half-made is lost sight of: what was made is in the state, and a destroy finds all of it.
     stage.clear_faults()

@@ -31,7 +31,7 @@ def gpu_label_wrong(stage: Stage) -> str:
 def operator_crash(stage: Stage) -> str:
     """The operator is killed while the Ray cluster comes up: its successor goes on."""
     stage.empty()
-    command = stage.begin("up")
+    command = stage.begin_update()
     command.wait_for("the RayCluster was made", lambda: stage.kubectl("get", "raycluster", "-A", "-o", "name"))
     os.kill(stage.pid("operator-"), signal.SIGKILL)
     run = command.end()
@@ -46,7 +46,7 @@ def operator_crash(stage: Stage) -> str:
 
 def api_server_dead(stage: Stage) -> str:
     """The API server is dead when the stack is destroyed: nothing waits for it."""
-    stage.up().must(0)
+    stage.update().must(0)
     os.kill(stage.pid("kube-apiserver"), signal.SIGKILL)
     down = stage.down()
     down.must(0)
@@ -55,7 +55,7 @@ def api_server_dead(stage: Stage) -> str:
 
 def ray_cluster_held(stage: Stage) -> str:
     """A finalizer holds the Ray cluster and the operator is gone when the stack is destroyed: nothing waits for either."""
-    stage.up().must(0)
+    stage.update().must(0)
     stage.kubectl("scale", "deployment", "kuberay-operator", "-n", "kuberay-system", "--replicas=0")
     held = json.dumps({"metadata": {"finalizers": ["example.com/held"]}})
     cluster = stage.kubectl("get", "raycluster", "-n", "ray-train", "-o", "name").strip()
@@ -69,10 +69,10 @@ def ray_cluster_held(stage: Stage) -> str:
 def _devices_missing(stage: Stage, plugin: str, shortage: str) -> str:
     stage.empty()
     stage.set(clusterTimeoutMinutes=_SHORT_WAIT)
-    run = stage.up("--no-policies")
+    run = stage.update("--no-policies")
     run.must(1, f"DaemonSet kube-system/{plugin}: wants no pod on any node", shortage)
     stage.restore()
-    again = stage.up()
+    again = stage.update()
     again.must(0)
     return (
         f"update failed in {run.seconds:.0f} s naming {plugin}; mended, the next one trained in {again.seconds:.0f} s"

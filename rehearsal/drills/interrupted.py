@@ -12,19 +12,19 @@ _UNINSTALL = re.compile(r"`helm uninstall (\S+) --namespace (\S+)`")
 def update_killed(stage: Stage) -> str:
     """The machine stops while charts are installed, and again while the Ray cluster comes up: the next update goes on there."""
     stage.empty()
-    command = stage.begin("up")
+    command = stage.begin_update()
     command.wait_for("a release was pending", lambda: _pending(stage))
     command.kill(stage.world())
     # What Helm had begun stands in the way of the next one, which says what to type.
-    blocked = stage.up()
+    blocked = stage.update()
     blocked.must(1, "cannot re-use a name that is still in use", "left by an update that was cut off")
     told = _UNINSTALL.findall("\n".join(blocked.document["causes"]))
     for name, namespace in told:
         stage.helm("uninstall", name, "--namespace", namespace)
-    command = stage.begin("up")
+    command = stage.begin_update()
     command.wait_for("the RayCluster was made", lambda: stage.kubectl("get", "raycluster", "-A", "-o", "name"))
     command.kill(stage.world())
-    again = stage.up()
+    again = stage.update()
     again.must(0)
     made = again.document["changes"]
     return (
@@ -35,7 +35,7 @@ def update_killed(stage: Stage) -> str:
 
 def destroy_interrupted(stage: Stage) -> str:
     """Ctrl-C half-way through a destroy: the next one takes the rest."""
-    stage.up().must(0)
+    stage.update().must(0)
     command = stage.begin("down", "--keep-world")
     command.wait_for("a node group was deleted", lambda: " deleted (" in command.told and "NodeGroup" in command.told)
     command.interrupt()

@@ -117,8 +117,16 @@ class Stage:
             self.down().must(0)
 
     def up(self, *arguments: str) -> Run:
-        """Run `python -m rehearsal up`."""
+        """Run `python -m rehearsal up` to its end, with its preview."""
         return self.begin("up", *arguments).end()
+
+    def begin_update(self, *arguments: str) -> Command:
+        """Start `python -m rehearsal up` without a preview, which takes time and says nothing that these drills are about."""
+        return self.begin("up", "--skip-preview", *arguments)
+
+    def update(self, *arguments: str) -> Run:
+        """Run `python -m rehearsal up` to its end, without a preview."""
+        return self.begin_update(*arguments).end()
 
     def down(self) -> Run:
         """Run `python -m rehearsal down --keep-world`."""

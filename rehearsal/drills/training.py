@@ -16,15 +16,15 @@ def job_fails(stage: Stage) -> str:
     """The program raises at step 3: the update fails with the program's own words, one that changes nothing too, a mended one trains."""
     stage.train(*_JOB, "--steps=6", "--fail-at-step=3")
     words = ("ended as FAILED", "--fail-at-step=3: raised by rank 1")
-    run = stage.up()
+    run = stage.update()
     run.must(1, *words)
     job = _job(stage)
     # https://github.com/pulumi/pulumi-kubernetes/issues/856: the state has the failed job, so an update finds nothing to do.
-    stage.up().must(1, *words)
+    stage.update().must(1, *words)
     if _job(stage) != job:
         raise DrillError(f"job: {job} was replaced by {_job(stage)}; expected that nothing runs again unasked")
     stage.restore()
-    again = stage.up()
+    again = stage.update()
     again.must(0)
     return (
         f"update failed in {run.seconds:.0f} s with the job's own words; the next one trained in {again.seconds:.0f} s"
@@ -34,7 +34,7 @@ def job_fails(stage: Stage) -> str:
 def worker_killed(stage: Stage) -> str:
     """A training process is killed in the middle: the others stop, all start again from the last checkpoint."""
     stage.train(*_JOB, "--steps=40")
-    command = stage.begin("up")
+    command = stage.begin_update()
     command.wait_for("step 8", lambda: _last_step(_events(stage)) >= 8)
     ranks = next(event for event in _events(stage) if event["event"] == "plan")["ranks"]
     os.kill(ranks[-1]["pid"], signal.SIGKILL)
@@ -51,11 +51,11 @@ def checkpoint_store_full(stage: Stage) -> str:
     """The checkpoint store takes no more: the job ends and names store and last good checkpoint, which is still there."""
     stage.put_fault(at="object", code="StorageFull", keyPrefix="checkpoints/")
     stage.train(*_JOB, "--steps=6")
-    run = stage.up()
+    run = stage.update()
     run.must(1, "ended as FAILED", "No space left on device")
     stage.clear_faults()
     stage.set(runId="again")
-    again = stage.up()
+    again = stage.update()
     again.must(0)
     return f"update failed in {run.seconds:.0f} s naming the store; with room again it trained in {again.seconds:.0f} s"
 

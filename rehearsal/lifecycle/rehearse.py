@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,18 @@ from rehearsal.world.record import is_kept, places
 from rehearsal.world.starting import await_world, stop_world
 
 
-def rehearse(project: Path, stack: str, *, scale: int | None, policies: bool, json_output: bool) -> int:
+def rehearse(
+    project: Path,
+    stack: str,
+    *,
+    scale: int | None,
+    policies: bool,
+    json_output: bool,
+    extra: Sequence[str] = (),
+) -> int:
     """Bring the stack up, with its training job, and leave it standing. Return 0, or 1 when the update or the job failed.
+
+    `extra` goes to `pulumi up`.
 
     Raises RehearsalError for what stands in the way before the engine runs.
     """
@@ -37,7 +47,7 @@ def rehearse(project: Path, stack: str, *, scale: int | None, policies: bool, js
         world = ensure_world(project, stack, state, scale=scale)
         stands = time.monotonic() - begun
         session = open_session(project, stack, state, world=world)
-        up = bring_up(session, world, directory, policies=policies, stdout=console.file)
+        up = bring_up(session, world, directory, policies=policies, extra=extra, stdout=console.file)
         outputs = session.outputs()
     times = {
         "world stands": stands,

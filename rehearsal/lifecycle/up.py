@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -68,14 +68,16 @@ def ensure_world(project: Path, stack: str, state: State, *, scale: int | None) 
     return start_world(state, stack=stack, region=str(config.get("aws:region", "")), overrides=overrides)
 
 
-def bring_up(session: Session, world: World, directory: Path, *, policies: bool, stdout: IO[str]) -> Result:
-    """Run `pulumi up` on the stack, what it shows going to `stdout`. The run's own files go to `directory`.
+def bring_up(
+    session: Session, world: World, directory: Path, *, policies: bool, extra: Sequence[str], stdout: IO[str]
+) -> Result:
+    """Run `pulumi up EXTRA` on the stack, what it shows going to `stdout`. The run's own files go to `directory`.
 
     Raises KeyboardInterrupt when it was interrupted and RehearsalError for what the rehearsal itself got wrong.
     """
     event_log = directory / f"up-{time.time_ns()}.json"
-    # With the preview, as a person has it: what a policy forbids is refused there, before anything is made.
-    arguments = ["up", "--yes", "--event-log", str(event_log)]
+    # With the preview, unless `extra` skips it: what a policy forbids is refused there, before anything is made.
+    arguments = ["up", "--yes", "--event-log", str(event_log), *extra]
     if policies:
         arguments += ["--policy-pack", str(session.project / "policies")]
     outcome: Outcome = session.run(*arguments, stdout=stdout)
