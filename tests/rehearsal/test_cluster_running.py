@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import ConfigMap, Namespace
 
@@ -26,6 +27,7 @@ from rehearsal.cluster.layout import Ports
 from rehearsal.cluster.stages import PROCESS_ANNOTATION, RAY_LABEL, STAND_IN_ANNOTATION
 from rehearsal.errors import RehearsalError
 from rehearsal.processes import Supervisor
+from rehearsal.toolchain import kuberay_crds
 from tests.rehearsal.cluster_support import CORE, Shared, ready, shared_cluster, wait_for
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -39,6 +41,7 @@ import json, sys, time
 from pathlib import Path
 from rehearsal.cluster import find_programs, start_cluster
 from rehearsal.processes import Supervisor
+from rehearsal.toolchain import kuberay_crds
 place = Path(sys.argv[1])
 supervisor = Supervisor(place / "processes")
 cluster = start_cluster(place / "cluster", find_programs(), supervisor)
@@ -172,6 +175,26 @@ def test_jobs_complete(shared: Shared) -> None:
     )
     done = shared.kubectl("-n", namespace, "wait", "--for=condition=Complete", "--timeout=30s", "job/job")
     assert done.returncode == 0
+
+
+def test_a_definition_of_before_1_6_refuses_the_ray_cluster_in_words(shared: Shared, tmp_path: Path) -> None:
+    """Pruned in silence, the strategy would be lost, and changed pods keep their image: https://github.com/ray-project/kuberay/issues/4140."""
+    definition: Any = yaml.load((kuberay_crds() / "ray.io_rayclusters.yaml").read_text(), yaml.CSafeLoader)
+    for version in definition["spec"]["versions"]:
+        version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"].pop("upgradeStrategy", None)
+    file = tmp_path / "definition.json"
+    file.write_text(json.dumps(definition))
+    # As the Kubernetes provider does it, which is told who the manager is.
+    apply = ("apply", "--server-side", "--field-manager=test", "-f")
+    shared.kubectl(*apply, str(file))
+    try:
+        wait_for(lambda: shared.get("/apis/ray.io/v1/rayclusters") is not None, "the kind is served")
+        shared.kubectl("create", "namespace", "ray-train")
+        refused = shared.kubectl(*apply, str(REPOSITORY / "tests" / "golden" / "raycluster.yaml"), check=False)
+        assert refused.returncode == 1
+        assert ".spec.upgradeStrategy: field not declared in schema" in refused.stderr
+    finally:
+        shared.kubectl("delete", "-f", str(file))
 
 
 @pytest.mark.parametrize("labels", [{RAY_LABEL: "worker"}, {"app.kubernetes.io/name": "kuberay-operator"}])
