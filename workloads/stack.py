@@ -78,6 +78,7 @@ def deploy_workloads(settings: Settings, infra: Infrastructure) -> Mapping[str, 
         run,
         code_uri=infra.code_archive.uri,
         storage_uri=_storage_uri(settings, infra),
+        record_uri=_bucket_uri(infra),
         opts=after(cluster.resource, infra.code_archive),
     )
     return _outputs(settings, infra, run, job)
@@ -130,6 +131,10 @@ def job_spec(settings: Settings, infra: Infrastructure, cluster: RayClusterSpec)
 def _storage_uri(settings: Settings, infra: Infrastructure) -> pulumi.Output[str]:
     if settings.job.storage_path:
         return pulumi.Output.from_input(settings.job.storage_path.rstrip("/"))
+    return _bucket_uri(infra)
+
+
+def _bucket_uri(infra: Infrastructure) -> pulumi.Output[str]:
     return pulumi.Output.format("s3://{0}", infra.storage.bucket_name)
 
 
@@ -160,7 +165,7 @@ def _outputs(
 ) -> Mapping[str, pulumi.Input[Any]]:
     """Return the stack's outputs. They hang on names, not on the job's success: a failed run still has its logs."""
     namespace, name = run.namespace, job_name(run)
-    storage, bucket = _storage_uri(settings, infra), pulumi.Output.format("s3://{0}", infra.storage.bucket_name)
+    storage, bucket = _storage_uri(settings, infra), _bucket_uri(infra)
     logs = job_logs(namespace=namespace, cluster=run.cluster, job=name)
     image, _, digest = run.image.partition("@")
     return {

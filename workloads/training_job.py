@@ -50,19 +50,27 @@ def job_name(spec: TrainingJobSpec) -> str:
     return f"train-{hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:10]}"
 
 
-def entrypoint(spec: TrainingJobSpec, storage_uri: str) -> str:
-    """Return the command that Ray runs on the head, with checkpoints below `storage_uri`, in a folder of the run's name.
+def entrypoint(spec: TrainingJobSpec, storage_uri: str, record_uri: str) -> str:
+    """Return the command that Ray runs on the head. Checkpoints go below `storage_uri`, the record below `record_uri`, by the run's name.
 
     The program is ended by `timeout`: the operator's own deadline marks the RayJob as failed and leaves the program its GPUs.
     """
     deadline = ["timeout", "--signal=TERM", f"--kill-after={STOP_SECONDS}", str(spec.timeout_minutes * 60)]
-    place = [f"--run-name={job_name(spec)}", f"--storage-path={storage_uri}/checkpoints"]
-    return shlex.join([*deadline, "python", "-m", "train", *place, *spec.arguments])
+    places = [
+        f"--run-name={job_name(spec)}",
+        f"--storage-path={storage_uri}/checkpoints",
+        f"--record-path={record_uri}/runs",
+    ]
+    return shlex.join([*deadline, "python", "-m", "train", *places, *spec.arguments])
 
 
-def runtime_env(code_uri: str) -> str:
-    """Return Ray's runtime environment as YAML: the archive at `code_uri` is the working directory on every node."""
-    return json.dumps({"working_dir": code_uri})
+def runtime_env(spec: TrainingJobSpec, code_uri: str) -> str:
+    """Return Ray's runtime environment as YAML: the archive at `code_uri` is the working directory on every node.
+
+    The variables are for the run's record, which says what ran.
+    """
+    told = {"TRAIN_CODE_SHA256": spec.code_sha256, "TRAIN_IMAGE_DIGEST": spec.image.partition("@")[2]}
+    return json.dumps({"working_dir": code_uri, "env_vars": {name: value for name, value in told.items() if value}})
 
 
 def manifest(spec: TrainingJobSpec, *, command: pulumi.Input[str], environment: pulumi.Input[str]) -> Manifest:
@@ -129,13 +137,14 @@ class TrainingJob(pulumi.ComponentResource):
         *,
         code_uri: pulumi.Output[str],
         storage_uri: pulumi.Output[str],
+        record_uri: pulumi.Output[str],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("efa-ray-train:workloads:TrainingJob", name, None, opts)
         described = manifest(
             spec,
-            command=storage_uri.apply(lambda uri: entrypoint(spec, uri)),
-            environment=code_uri.apply(runtime_env),
+            command=pulumi.Output.all(storage_uri, record_uri).apply(lambda uris: entrypoint(spec, *uris)),
+            environment=code_uri.apply(lambda uri: runtime_env(spec, uri)),
         )
         resource = RayResource(
             name,

@@ -126,8 +126,9 @@ def _ray_environment(host: Host, pod: PodView) -> dict[str, str]:
     # The network interface of a pod, which this machine may not have.
     interface = {"NCCL_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo"}
     own = {
-        # /tmp/ray of the pod lies below it, for Ray and for the commands of the stack's outputs.
+        # /tmp/ray of the pod lies below it, for Ray and for the commands of the stack's outputs; what programs put into /tmp too.
         "RAY_TMPDIR": str(_tmp(host, pod)),
+        "TMPDIR": str(_tmp(host, pod)),
         # Keeps Ray to loopback, see ray_start.py.
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
         # Ray lets its workers give way to everything else on the machine; here they are what is waited for.
@@ -141,5 +142,5 @@ def _ray_environment(host: Host, pod: PodView) -> dict[str, str]:
 def _base() -> dict[str, str]:
     """Return the little that a process needs of the machine's own environment: nothing of the user's reaches it."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    kept = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
     return {**kept, "PATH": path}

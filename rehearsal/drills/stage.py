@@ -28,7 +28,14 @@ from rehearsal.world.starting import await_world, stop_world
 STACK = "rehearsal"
 _TIMEOUT_S = 420
 _PAUSE_S = 0.5
-_SHORT_JOB = ("--device=cpu", "--ranks-per-node=1", "--steps=4", "--checkpoint-every=2")
+QUICK_JOB = (
+    "--device=cpu",
+    "--ranks-per-node=1",
+    "--checkpoint-every=2",
+    "--set=data.sequence_length=64",
+    "--set=optimizer.learning_rate=3e-3",
+)
+"""Arguments of a job whose steps take a fraction of a second; the number of steps is to be added."""
 
 
 class DrillError(RehearsalError):
@@ -76,7 +83,7 @@ class Stage:
         shutil.rmtree(self.program, ignore_errors=True)
         copy_program(self.program)
         self.clear_faults()
-        self.train(*_SHORT_JOB)
+        self.train(*QUICK_JOB, "--steps=4")
 
     def edit(self, file: str, there: str, instead: str) -> None:
         """Replace a text of the program. Raises DrillError when it is not there once."""

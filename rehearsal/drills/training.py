@@ -7,15 +7,13 @@ import os
 import signal
 from typing import Any
 
-from rehearsal.drills.stage import DrillError, Stage
-
-_JOB = ("--device=cpu", "--ranks-per-node=1", "--checkpoint-every=2")
+from rehearsal.drills.stage import QUICK_JOB, DrillError, Stage
 
 
 def job_fails(stage: Stage) -> str:
     """The program raises at step 3: the update fails with the program's own words, one that changes nothing too, a mended one trains."""
-    stage.train(*_JOB, "--steps=6", "--fail-at-step=3")
-    words = ("ended as FAILED", "--fail-at-step=3: raised by rank 1")
+    stage.train(*QUICK_JOB, "--steps=6", "--fail-at-step=3")
+    words = ("ended as FAILED", "fault point after-step-3: raised by rank 1")
     run = stage.update()
     run.must(1, *words)
     job = _job(stage)
@@ -33,7 +31,7 @@ def job_fails(stage: Stage) -> str:
 
 def worker_killed(stage: Stage) -> str:
     """A training process is killed in the middle: the others stop, all start again from the last checkpoint."""
-    stage.train(*_JOB, "--steps=40")
+    stage.train(*QUICK_JOB, "--steps=40")
     command = stage.begin_update()
     command.wait_for("step 8", lambda: _last_step(_events(stage)) >= 8)
     ranks = next(event for event in _events(stage) if event["event"] == "plan")["ranks"]
@@ -50,7 +48,7 @@ def worker_killed(stage: Stage) -> str:
 def checkpoint_store_full(stage: Stage) -> str:
     """The checkpoint store takes no more: the job ends and names store and last good checkpoint, which is still there."""
     stage.put_fault(at="object", code="StorageFull", keyPrefix="checkpoints/")
-    stage.train(*_JOB, "--steps=6")
+    stage.train(*QUICK_JOB, "--steps=6")
     run = stage.update()
     run.must(1, "ended as FAILED", "No space left on device")
     stage.clear_faults()

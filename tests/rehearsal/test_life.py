@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from rehearsal.drills.stage import Stage
+from rehearsal.aws_client import aws_client
+from rehearsal.drills.stage import QUICK_JOB, Stage
 from rehearsal.lifecycle.job import job_result, run_output_command
+from rehearsal.world.record import World
 from tests.rehearsal.stage_support import TOGETHER, shared_stage, stage
 
 __all__ = ["shared_stage", "stage"]
@@ -24,8 +26,14 @@ def loss_fell(result: dict[str, Any]) -> bool:
     return result["last_loss"] < result["first_loss"]
 
 
+def stored(world: World, uri: str) -> dict[str, Any]:
+    bucket, _, key = uri.removeprefix("s3://").partition("/")
+    s3: Any = aws_client(world.aws_endpoint, "us-east-2", "s3")
+    return json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+
+
 def test_a_whole_life(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
-    stage.train("--device=cpu", "--ranks-per-node=1", "--steps=20")
+    stage.train(*QUICK_JOB, "--steps=20", "--checkpoint-every=10")
     up = stage.up()
     up.must(0)
     outputs, result = up.document["outputs"], up.document["result"]
@@ -58,6 +66,13 @@ def test_a_whole_life(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
         if part == "driver":
             assert job_result(told) is not None
     assert "raycluster" in run_output_command(world, outputs["commands"]["verify"])
+
+    # It has learned, and its record says so; it makes no claim about a network that was not there.
+    record = stored(world, outputs["runRecordUri"])
+    assert record["verdict"] == {"status": "valid", "reasons": []}
+    assert record["facts"]["loss_after"] < record["facts"]["loss_before"]
+    assert record["code"]["code_sha256"] in outputs["codeUri"]
+    assert stored(world, outputs["transportReportUri"])["verdict"] == "gloo"
 
     # Nothing changes by itself, and what is there is what was asked for.
     job = stage.kubectl("get", "rayjob", "-A", "-o", "jsonpath={.items[*].metadata.uid}")

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.train.ranks_support import OPTIONS, Heard, run
+from tests.train.rank_pool import pool
 from tests.train.ray_support import job, ray_cluster
-from workloads.train.manifest import folder
+from tests.train.trainer_support import run
+from workloads.train.checkpoint.manifest import folder
+from workloads.train.cli import parse
 
 # With the other tests that start a Ray, one after the other: two at once starve each other.
 pytestmark = pytest.mark.xdist_group("stage")
@@ -22,6 +24,16 @@ ARGUMENTS = [
     "--ranks-per-node=1",
     "--network=efa",
     "--device=cpu",
+    "--set=data.source=synthetic",
+    "--set=data.sequence_length=32",
+    "--set=optimizer.learning_rate=3e-3",
+    "--set=precision.compute=fp32",
+    # What is measured at the start must not decide it: the runs are compared bit for bit.
+    "--set=plan.strategy=hsdp",
+    "--set=plan.micro_batch=8",
+    "--set=plan.activation_checkpoint=none",
+    "--set=plan.reshard_after_forward=false",
+    "--set=transport.measure=false",
 ]
 
 
@@ -58,11 +70,9 @@ def test_a_killed_rank_is_replaced_and_the_run_goes_the_way_of_an_undisturbed_on
 
 
 def _losses(tmp_path: Path) -> dict[object, object]:
-    heard: Heard
-    options = {"storage_path": f"{tmp_path}/undisturbed", "steps": STEPS, "checkpoint_every": STEPS}
-    from dataclasses import replace
-
-    _, heard = run(replace(OPTIONS, **options), world_size=2, meeting=tmp_path / "meeting")
+    arguments = [*ARGUMENTS, f"--storage-path={tmp_path}/undisturbed", "--run-name=run", f"--steps={STEPS}"]
+    with pool(2) as two:
+        _, heard = two(run, parse([*arguments, f"--checkpoint-every={STEPS}"], {}))[0]
     return heard.losses
 
 
@@ -73,14 +83,19 @@ def test_an_error_in_a_rank_ends_the_job_at_once_with_its_own_words_last(address
         "--run-name=failing",
         "--steps=20",
         "--checkpoint-every=2",
-        "--fail-at-step=3",
+        "--fail-at-step=7",
     ]
     with job(address, tmp_path / "job", arguments) as started:
         assert started.end() == 1
-    said = f"fault point --fail-at-step=3: raised by rank 1; last complete checkpoint: {tmp_path}/failing/{folder(2)}"
-    assert started.lines[-1] == f"train: {said}"
+    # Checkpoints are written beside the training: that of step 6 may have been under way.
+    said = [
+        f"fault point after-step-7: raised by rank 1; last complete checkpoint: {tmp_path}/failing/{folder(step)}"
+        for step in (4, 6)
+    ]
+    assert started.lines[-1] in [f"train: {line}" for line in said]
     (result,) = started.of("result")
-    assert (result["status"], result["tries"], result["reason"]) == ("failed", 1, said)
+    assert (result["status"], result["tries"]) == ("failed", 1)
+    assert result["reason"] in said
 
 
 def test_sigterm_saves_and_ends(address: str, tmp_path: Path) -> None:

@@ -53,8 +53,8 @@ JOB = TrainingJobSpec(
 def job_manifest(spec: TrainingJobSpec = JOB) -> Mapping[str, Any]:
     return training_job.manifest(
         spec,
-        command=training_job.entrypoint(spec, "s3://bucket"),
-        environment=training_job.runtime_env("s3://bucket/code/0.zip"),
+        command=training_job.entrypoint(spec, "s3://bucket", "s3://bucket"),
+        environment=training_job.runtime_env(spec, "s3://bucket/code/0.zip"),
     )
 
 
@@ -202,9 +202,13 @@ def test_a_long_run_is_awaited_until_it_runs() -> None:
 
 
 def test_arguments_are_quoted_for_the_shell() -> None:
-    command = training_job.entrypoint(replace(JOB, arguments=["--prompt=a 'b'; rm -rf /"]), "s3://bucket/a b")
+    command = training_job.entrypoint(
+        replace(JOB, arguments=["--prompt=a 'b'; rm -rf /"]), "s3://bucket/a b", "s3://bucket"
+    )
     assert command.startswith("timeout --signal=TERM --kill-after=60 3600 python -m train ")
-    assert command.endswith("'--storage-path=s3://bucket/a b/checkpoints' '--prompt=a '\"'\"'b'\"'\"'; rm -rf /'")
+    assert command.endswith(
+        "'--storage-path=s3://bucket/a b/checkpoints' --record-path=s3://bucket/runs '--prompt=a '\"'\"'b'\"'\"'; rm -rf /'"
+    )
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,11 @@ from typing import Any, cast
 
 import ray
 
-from .errors import TrainingError, UsageError
+from .config import Config
+from .errors import StoreError, TrainingError, UsageError
 from .events import Event, say
 from .failures import Failure, one_line, root
-from .options import Options
+from .recorder import Recorder
 from .relay import Address, Relay
 
 STOPPED = 128 + signal.SIGTERM
@@ -32,13 +33,13 @@ GROUP_SECONDS = 600
 """Time for Ray Train to get its workers after a lost node: KubeRay has to make another."""
 
 
-def run(options: Options) -> int:
+def run(config: Config) -> int:
     """Train with the Ray cluster that this program runs in; print events and the end, and return the exit code."""
     try:
         ray.init(address="auto", log_to_driver=False, logging_level=logging.WARNING)
     except ConnectionError as error:
         raise UsageError(f"no Ray cluster: {one_line(error)}; run this program as a job of one") from error
-    driver = _Driver(options)
+    driver = _Driver(config)
     code = driver.follow()
     if driver.waits:
         # The thread that waits in Ray would meet Ray's end there, which prints more lines and changes the exit code. Ray ends the ranks
@@ -49,10 +50,11 @@ def run(options: Options) -> int:
 
 
 class _Driver:
-    def __init__(self, options: Options) -> None:
-        self._options = options
+    def __init__(self, config: Config) -> None:
+        self._config = config
         self._started = time.monotonic()
         self._relay = Relay(cast(str, ray.util.get_node_ip_address()))
+        self._recorder = Recorder(config)
         self._tries = 0
         self._ranks: list[Mapping[str, object]] = []
         self._checkpoint: object = None
@@ -83,7 +85,7 @@ class _Driver:
 
     def _wait_for_nodes(self) -> None:
         """Wait until the cluster has the nodes that are asked for: Ray would wait for ever, and say so in a log nobody reads."""
-        asked, gpus = self._options.num_nodes, self._options.gpus_per_node
+        asked, gpus = self._config.run.num_nodes, self._config.run.gpus_per_node
         deadline = time.monotonic() + NODES_SECONDS
         while (found := _nodes_with(gpus)) < asked and self._stop_at is None:
             if time.monotonic() > deadline:
@@ -110,6 +112,8 @@ class _Driver:
 
     def _pass_on(self, seconds: float) -> None:
         for message in self._relay.take(seconds):
+            if message.get("event") != "failure":
+                self._recorder.take(message)
             match message.get("event"):
                 case "failure":
                     self._failure = Failure(**cast(dict[str, Any], message["failure"]))
@@ -117,7 +121,7 @@ class _Driver:
                 case "plan":
                     self._plan(message)
                 case "checkpoint" | "resume":
-                    self._checkpoint = message["uri"]
+                    self._checkpoint = message["uri"] or self._checkpoint
                     say(message)
                 case _:
                     say(message)
@@ -129,28 +133,32 @@ class _Driver:
 
     def _fit(self) -> None:
         try:
-            self._outcome = _fit(self._options, self._relay.address)
+            self._outcome = _fit(self._config, self._relay.address)
         except Exception as error:
             # Where a rank or a signal ended the run before, this is only its echo.
             if self._failure is None:
                 traceback.print_exception(error)
-                tried = f" (try {self._tries} of {self._options.max_restarts + 1})" if self._tries else ""
+                tried = f" (try {self._tries} of {self._config.run.max_restarts + 1})" if self._tries else ""
                 self._failure = Failure(text=root(error, self._ranks) + tried)
 
     def _end(self) -> int:
         outcome, failure = self._outcome, self._failure
         if failure is None and outcome is not None and outcome["status"] == "stopped":
             failure = Failure(
-                text=f"stopped by SIGTERM after step {outcome['steps']} of {self._options.steps}", exit_code=STOPPED
+                text=f"stopped by SIGTERM after step {outcome['steps']} of {self._config.train.steps}",
+                exit_code=STOPPED,
             )
+        text = self._told(failure) if failure else None
+        where, failure = self._record(outcome, failure, text)
         status = "succeeded" if failure is None else "stopped" if failure.exit_code == STOPPED else "failed"
         told = {
             "event": "result",
-            "run": self._options.run_name,
+            "run": self._config.run.name,
             "tries": self._tries,
             "checkpoint": self._checkpoint,
             **(outcome or {}),
             "status": status,
+            "record": where,
             "wall_seconds": round(time.monotonic() - self._started, 3),
         }
         if failure is None:
@@ -158,12 +166,27 @@ class _Driver:
             return 0
         if failure.traceback:
             print(failure.traceback, flush=True)
-        text = failure.text
-        if failure.exit_code != 2 and "last complete checkpoint" not in text:
-            text += f"; last complete checkpoint: {self._checkpoint or 'none'}"
+        text = text or failure.text
         say({**told, "reason": text})
         print(f"train: {text}", flush=True)
         return failure.exit_code
+
+    def _told(self, failure: Failure) -> str:
+        if failure.exit_code == 2 or "last complete checkpoint" in failure.text:
+            return failure.text
+        return f"{failure.text}; last complete checkpoint: {self._checkpoint or 'none'}"
+
+    def _record(
+        self, outcome: dict[str, object] | None, failure: Failure | None, text: str | None
+    ) -> tuple[str | None, Failure | None]:
+        """Write the record; return where it is, and what the run has failed of: a record that cannot be written fails a good run."""
+        try:
+            return self._recorder.write(outcome, text), failure
+        except StoreError as error:
+            if failure is None:
+                return None, Failure(text=str(error))
+            print(f"train: {error}", flush=True)
+            return None, failure
 
 
 def _nodes_with(gpus: int) -> int:
@@ -171,7 +194,7 @@ def _nodes_with(gpus: int) -> int:
     return sum(node["Alive"] and node["Resources"].get("GPU", 0) >= gpus for node in nodes)
 
 
-def _fit(options: Options, relay: Address) -> dict[str, object]:
+def _fit(config: Config, relay: Address) -> dict[str, object]:
     # Read when Ray Train starts its controller. Its watcher for nodes that are taken away is one more process, and nothing here asks it.
     os.environ.setdefault("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
     os.environ.setdefault("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.5")
@@ -187,21 +210,21 @@ def _fit(options: Options, relay: Address) -> dict[str, object]:
         # gigabyte and seconds each, and asks Ray's GPU ids for a CUDA device. The ranks make their group themselves.
         trainer = DataParallelTrainer(
             rank,
-            train_loop_config={"options": options, "relay": relay},
+            train_loop_config={"config": config, "relay": relay},
             scaling_config=ScalingConfig(
-                num_workers=options.world_size,
+                num_workers=config.run.world_size,
                 use_gpu=True,
-                resources_per_worker={"GPU": options.gpus_per_node // options.ranks_per_node, "CPU": 1},
+                resources_per_worker={"GPU": config.run.gpus_per_node // config.run.ranks, "CPU": 1},
                 # Ranks that fill their node need no more: PACK fills one node after the other.
-                placement_strategy="STRICT_SPREAD" if options.ranks_per_node == 1 else "PACK",
+                placement_strategy="STRICT_SPREAD" if config.run.ranks == 1 else "PACK",
             ),
             run_config=RunConfig(
-                name=options.run_name,
+                name=config.run.name,
                 # Ray Train keeps nothing here, as no rank calls `report`: its checkpoints are no commits, its uploads are not
                 # verified, and its S3 client (pyarrow's) finds other credentials and endpoints than boto3.
                 storage_path=unused,
                 failure_config=FailureConfig(
-                    max_failures=options.max_restarts, controller_failure_limit=options.max_restarts
+                    max_failures=config.run.max_restarts, controller_failure_limit=config.run.max_restarts
                 ),
             ),
         )

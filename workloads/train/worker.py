@@ -13,16 +13,16 @@ import ray
 from ray.train import get_context
 from ray.train.collective import broadcast_from_rank_zero
 
+from .config import Config
 from .errors import TrainingError
 from .events import Event
 from .failures import Failure, one_line, said
-from .options import CUDA, Options
 from .relay import Address, RelayClient
 
 if TYPE_CHECKING:
     from torch.distributed import Store  # pyright: ignore[reportPrivateImportUsage] -- a documented name
 
-    from .loop import Outcome
+    from .trainer import Outcome
 
 COLLECTIVE_SECONDS = 300
 """Time for a collective, and with it for the slowest rank's part of a checkpoint."""
@@ -33,9 +33,9 @@ def rank(config: Mapping[str, object]) -> dict[str, object]:
 
     What torch raises as RuntimeError, a peer that is gone or a GPU that fails, is left to Ray Train, which starts all ranks again.
     """
-    options, relay = cast(Options, config["options"]), RelayClient(cast(Address, config["relay"]))
+    run, relay = cast(Config, config["config"]), RelayClient(cast(Address, config["relay"]))
     try:
-        return asdict(_train(options, relay))
+        return asdict(_train(run, relay))
     except RuntimeError:
         raise
     except Exception as error:
@@ -49,30 +49,33 @@ def rank(config: Mapping[str, object]) -> dict[str, object]:
         raise
 
 
-def _train(options: Options, relay: RelayClient) -> "Outcome":
+def _train(config: Config, relay: RelayClient) -> "Outcome":
     # Imported here, in a rank alone: the controller of Ray Train loads this module too.
     import torch
     import torch.distributed as dist
 
-    from .device import find_device
+    from .device import CUDA, find_device
+    from .transport.gate import prepare
 
-    device, on_gpu = find_device(options.device), options.device == CUDA
+    device, on_gpu = find_device(config.run.device, get_context().get_local_rank()), config.run.device == CUDA
     if not on_gpu:
         # Ranks and Ray share what may be two cores.
         torch.set_num_threads(1)
     # Imported when the device is there: it takes seconds.
-    from .loop import train
+    from .trainer import train
 
     number = get_context().get_world_rank()
+    # Before NCCL's first word, which opens the file.
+    log = prepare(config.transport, number) if on_gpu else None
     dist.init_process_group(
         # gloo also in the company of NCCL: it carries what is no tensor of a GPU.
         "cuda:nccl,cpu:gloo" if on_gpu else "gloo",
         store=_meeting(number),
         rank=number,
-        world_size=options.world_size,
+        world_size=config.run.world_size,
         timeout=timedelta(seconds=COLLECTIVE_SECONDS),
     )
-    outcome = train(options, _RelayReporter(relay), node=ray.get_runtime_context().get_node_id(), device=device)
+    outcome = train(config, _RelayReporter(relay), node=ray.get_runtime_context().get_node_id(), device=device, log=log)
     dist.destroy_process_group()
     return outcome
 

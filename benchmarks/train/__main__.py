@@ -1,0 +1,8 @@
+"""Entry point: `python -m benchmarks.train`."""
+
+import sys
+
+from .run import main
+
+if __name__ == "__main__":
+    sys.exit(main())
