@@ -28,5 +28,6 @@ def job_logs(*, namespace: str, cluster: str, job: str) -> Mapping[str, str]:
     return {
         "driver": f"kubectl --namespace {namespace} exec service/{cluster}-head-svc --container ray-head -- ray job logs {job} --follow",
         "workers": f"{each}sh -c 'tail -n +1 {files}'; done",
-        "nccl": f"{each}sh -c 'grep -h NCCL {files} || echo no NCCL line yet'; done",
+        # The training program sends NCCL's words to a file for each rank (its setting transport.log_dir).
+        "nccl": f"{each}sh -c 'tail -n +1 /tmp/nccl/*.log || echo no NCCL line yet'; done",
     }

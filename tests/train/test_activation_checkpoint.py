@@ -79,9 +79,10 @@ def test_full_computes_all_of_it_again() -> None:
 @pytest.mark.parametrize(("kind", "num_documents"), [("varlen", 9), ("varlen", 4), ("mask", 9)])
 def test_all_blocks_are_one_graph_without_a_break(kind: Kind, num_documents: int, policy: ActivationCheckpoint) -> None:
     """On the meta device, where the operators of a GPU are known by their shapes."""
+    from torch._dynamo import reset
     from torch._dynamo.utils import counters
 
-    torch._dynamo.reset()
+    reset()
     counters.clear()
     module = skeleton(BUILT_IN["tiny-qwen2"], kind).to(torch.bfloat16)
     for block in module.blocks:

@@ -16,7 +16,8 @@ from tests.train.rank_pool import pool
 from workloads.train.data.batch import IGNORED
 from workloads.train.data.sequences import Sequences
 from workloads.train.errors import UsageError
-from workloads.train.evaluate import EvaluateConfig, Evaluation, Evaluator, Question, read_questions
+from workloads.train.evaluate import Evaluation, Evaluator, Question, read_questions
+from workloads.train.sections import EvaluateConfig
 
 pytestmark = pytest.mark.xdist_group("ranks")
 

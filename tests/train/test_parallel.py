@@ -1,7 +1,7 @@
 """Sharded training computes what one process computes: loss, every gradient, and the norm."""
 
 # torch types its functions in part only.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 import traceback
 from collections import Counter

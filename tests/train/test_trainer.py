@@ -290,8 +290,12 @@ def _without_labels(batch: Batch) -> Batch:
 
 
 def test_deterministic_runs_are_equal_bit_for_bit(two: Ranks, tmp_path: Path) -> None:
-    settings = {"train": {"steps": 4, "deterministic": True}, "precision": {"compute": "bf16"}}
-    first, second = (two(run, config(tmp_path / name, **settings))[0][1] for name in ("a", "b"))
+    first, second = (
+        two(run, config(tmp_path / name, train={"steps": 4, "deterministic": True}, precision={"compute": "bf16"}))[0][
+            1
+        ]
+        for name in ("a", "b")
+    )
     assert first.losses == second.losses
 
 

@@ -1,4 +1,6 @@
 """The training program. It runs inside the container image, as `python -m train`.
 
-Modules, in the order of a run: options, launch (Ray), worker (Ray), device, relay, loop, model, data, checkpoint, store, events, failures.
+In the order of a run: cli and config (sections), launch and worker (Ray) or alone (torchrun), relay and recorder (events to the driver and
+into the record), prepare (model, hub, parallel, plan, transport, data, checkpoint), trainer (the loop: loss, optimizer, anomalies, metrics,
+faults), evaluate, finished, record.
 """

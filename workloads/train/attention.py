@@ -147,12 +147,12 @@ def _attend_varlen(
     if not varlen.scales and scale is not None and scale != query.shape[-1] ** -0.5:
         raise UsageError(f"attention: found a scale of {scale}; allowed with torch {torch.__version__}: width ** -0.5")
     scaled = {"scale": scale} if varlen.scales else {}
-    out = varlen.call(*packed, bounds, bounds, longest, longest, **varlen.causal, **scaled)
-    return out.unflatten(0, (rows, length))
+    out: torch.Tensor = varlen.call(*packed, bounds, bounds, longest, longest, **varlen.causal, **scaled)
+    return out.view(rows, length, *out.shape[1:])
 
 
 def _starts(position_ids: torch.Tensor) -> torch.Tensor:
-    starts = cast(torch.Tensor, position_ids == 0)
+    starts = position_ids == 0
     # A row begins a document, whatever it is cut from.
     starts[:, 0] = True
     return starts
