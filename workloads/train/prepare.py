@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import torch
 import torch.distributed as dist
-from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh
 
 from . import attention, hub
 from .anomalies import Anomalies
@@ -34,6 +34,7 @@ from .events import Reporter
 from .faults import Faults, from_environment
 from .model import CausalLM, materialise, read_config, skeleton
 from .model_shape import BUILT_IN, ModelShape, shape_of
+from .network import prove
 from .optimizer import make_optimizer
 from .parallel import Parallel, make_mesh, parallelize
 from .plan.agree import decided_on_rank_0
@@ -43,7 +44,7 @@ from .plan.plan import Plan
 from .plan.probe import probe
 from .record import versions_loaded
 from .transport.evidence import RankLog
-from .transport.gate import check, checking
+from .transport.watch import Watch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,7 @@ class Prepared:
     evaluator: Evaluator | None
     """None where nothing is held out."""
     checkpoints: Checkpoints
+    watch: Watch | None
     files: Mapping[str, Path | bytes]
     """What describes model and tokenizer, by name: paths, or contents."""
     anomalies: Anomalies
@@ -89,27 +91,18 @@ def prepare(
     _repeatable(config, device)
     described, source = _model(config)
     shape, store = shape_of(described, "model.name"), open_store(config.run.storage_uri)
-    mesh = _by_nodes(config, device)
-    groups: dict[str, dist.ProcessGroup] = {"world": cast(dist.ProcessGroup, dist.group.WORLD)}
-    if mesh is not None:
-        groups |= {name: mesh.get_group(name) for name in cast(tuple[str, ...], mesh.mesh_dim_names)}
-    if speaks:
-        reporter.emit(checking(config.run.name))
-    # A run on CPUs is a rehearsal: what it shall train over is not there, and its report says gloo.
-    expect = config.transport.expect if device.type == CUDA else "any"
-    report = check(groups, expect, log=log, device=device, node=node, bandwidth=config.transport.measure)
-    if speaks:
-        reporter.emit({"event": "transport", **asdict(report)})
-    machine = _measure(config, device, node, mesh)
+    network = prove(config, reporter, node=node, device=device, log=log)
+    machine = _measure(config, device, node, network.mesh)
     plan = _plan(config, shape, machine, store)
     module = skeleton(described, attention.choose(device.type), "model.name")
     module.chunk_rows = config.model.chunk_rows
     parallel = parallelize(
-        module, plan, make_mesh(plan, device.type, mesh), precision=config.precision, compile=config.compile
+        module, plan, make_mesh(plan, device.type, network.mesh), precision=config.precision, compile=config.compile
     )
     materialise(module, device, weights=source, seed=config.train.seed)
     optimizer = make_optimizer(module, config.optimizer)
     data = open_data(config.data, vocab_size=shape.vocab_size, model_tokenizer=_tokenizer(source))
+    refuse_other_data(data, node)
     loader = Loader(
         data.train,
         seed=config.data.seed,
@@ -153,10 +146,28 @@ def prepare(
         evaluator=evaluator,
         checkpoints=checkpoints,
         files=files,
+        watch=network.watch,
         anomalies=anomalies,
         faults=faults,
         resumed=resumed,
     )
+
+
+def refuse_other_data(data: Data, node: str) -> None:
+    """Refuse nodes with different data: each packs a copy of its own, and files may change meanwhile. All ranks call it.
+
+    Raises:
+        UsageError: on all ranks.
+    """
+    mine = (data.train.fingerprint, node)
+    found: list[tuple[str, str]] = [mine] * dist.get_world_size()
+    dist.all_gather_object(found, mine)
+    others = [one for one in found if one[0] != found[0][0]]
+    if others:
+        raise UsageError(
+            f"data.source: found {found[0][0][:12]} on node {found[0][1]} and {others[0][0][:12]} on node {others[0][1]}; "
+            "allowed: the same data everywhere; leave the files alone while a run starts, and start it again"
+        )
 
 
 def _evaluator(config: Config, data: Data, plan: Plan, device: torch.device) -> Evaluator | None:
@@ -230,15 +241,6 @@ def _tokenizer(source: Path | None) -> str | None:
     return str(source) if has_one else None
 
 
-def _by_nodes(config: Config, device: torch.device) -> DeviceMesh | None:
-    """Return the mesh of nodes and their ranks; None where there is one node, or one rank alone on each."""
-    if config.run.num_nodes == 1 or config.run.ranks == 1:
-        return None
-    return init_device_mesh(
-        device.type, (config.run.num_nodes, config.run.ranks), mesh_dim_names=("dp_replicate", "dp_shard")
-    )
-
-
 def _measure(config: Config, device: torch.device, node: str, mesh: DeviceMesh | None) -> Machine:
     world = dist.group.WORLD if dist.get_world_size() > 1 else None
     inside = mesh.get_group("dp_shard") if mesh else world if config.run.num_nodes == 1 else None
@@ -254,6 +256,7 @@ def _plan(config: Config, shape: ModelShape, machine: Machine, store: Store) -> 
         global_batch_tokens=config.global_batch_tokens,
         compiled=config.compile,
         loss_chunk=config.model.chunk_rows,
+        all_reduce_gradient_bytes=2 if config.precision.replica_reduce == "bf16" else 4,
     )
     stored = first_rank(lambda: _stored(store))
     return decided_on_rank_0(lambda: choose(work, machine, fixed=config.plan, stored=stored))

@@ -191,18 +191,23 @@ def reference(store: Store, names: Sequence[str]) -> tuple[File, ...]:
         return tuple(found)
 
 
+def read(uri: str) -> dict[str, Any]:
+    """Return a record as it is, without its schema. Raises StoreError when there is none of this schema."""
+    place, _, name = uri.rpartition("/")
+    with TemporaryDirectory(prefix="train-record-") as scratch:
+        path = Path(scratch) / NAME
+        open_store(place).get(name, path)
+        return _decode(path.read_text(encoding="utf-8", errors="replace"), uri)
+
+
 def verify(uri: str) -> list[str]:
     """Return what is not as a record says, one line each; nothing when all is. `uri` is the record's.
 
     Raises:
         StoreError: the store cannot be read, or there is no record of this schema.
     """
-    place, _, name = uri.rpartition("/")
-    store = open_store(place)
-    with TemporaryDirectory(prefix="train-record-") as scratch:
-        path = Path(scratch) / NAME
-        store.get(name, path)
-        body = _decode(path.read_text(encoding="utf-8", errors="replace"), uri)
+    place, _, _ = uri.rpartition("/")
+    store, body = open_store(place), read(uri)
     problems: list[str] = []
     if body.pop("sha256", None) != _hash(body):
         problems.append(f"{uri}: is not as it was written: its own SHA-256 differs")

@@ -38,7 +38,7 @@ class Recorder:
             case "plan":
                 self._plan = told
             case "transport":
-                self._transport = told
+                self._transport = {key: value for key, value in told.items() if key != "event"}
             case "resume":
                 self._resumed.append(told)
             case "checkpoint" if told["status"] == "saved":
@@ -92,7 +92,12 @@ class Recorder:
             ),
             transport=self._transport,
             plan=self._plan.get("plan"),
-            metrics={"steps": self._steps, "anomalies": self._anomalies, "resumed": self._resumed, **outcome},
+            metrics={
+                **outcome,
+                "curve": self._steps,
+                "anomalies": self._anomalies,
+                "resumed": self._resumed,
+            },
             evaluation=self._evaluations or None,
             checkpoints=tuple(self._checkpoints[step] for step in sorted(self._checkpoints)),
             files=files,

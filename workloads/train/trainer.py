@@ -259,6 +259,9 @@ class Trainer:
         # An optimizer that has skipped every step has nothing to save.
         if not prepared.optimizer.state or not (last or self.step_number % self._config.checkpoint.every == 0):
             return
+        if prepared.watch is not None:
+            # Before it counts: steps over a network that was not asked for are no evidence.
+            prepared.watch.look()
         extra: dict[str, object] = {
             "data": asdict(prepared.loader.state),
             "plan": prepared.plan.to_json(),

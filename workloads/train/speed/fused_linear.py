@@ -8,8 +8,8 @@ Parameters stay what they are, with their names; their weights are put side by s
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, TypeAlias, cast
+from functools import cache
+from typing import Any, TypeAlias
 
 import torch
 
@@ -23,9 +23,19 @@ Product: TypeAlias = Callable[[torch.Tensor, torch.Tensor, torch.Tensor | None],
 def apply(module: CausalLM, product: Product = torch.nn.functional.linear) -> None:
     """Let all blocks compute so, and do all their matrix products with `product`. Before checkpointing, compiling and sharding."""
     for block in module.blocks:
-        attention, mlp = cast(Any, block).self_attn, cast(Any, block).mlp
-        attention.forward = partial(_attention, attention, product)
-        mlp.forward = partial(_mlp, mlp, product)
+        for part, forward in (("self_attn", _attention), ("mlp", _mlp)):
+            of = getattr(block, part)
+            of.__class__ = _fused(type(of), forward, product)
+
+
+@cache
+def _fused(base: type[torch.nn.Module], forward: Callable[..., object], product: Product) -> type[torch.nn.Module]:
+    """Return a class of modules with this forward: one for all blocks, where a forward of each would have it compiled anew."""
+
+    def compute(self: torch.nn.Module, *arguments: Any, **options: Any) -> object:
+        return forward(self, product, *arguments, **options)
+
+    return type(base.__name__, (base,), {"forward": compute})
 
 
 def _attention(
