@@ -64,6 +64,7 @@ class Ours:
                 loader=cast(Loader, None),
                 evaluator=None,
                 checkpoints=cast(Checkpoints, None),
+                watch=None,
                 files={},
                 anomalies=Anomalies(config.anomaly),
                 faults=Faults(config.fault, rank=0, world_size=world_size),

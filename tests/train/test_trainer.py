@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.train.parallel_support import CPU, Case, build
+from tests.train.parallel_support import CPU, Case, batches, build, reference
 from tests.train.rank_pool import Ranks, pool
 from tests.train.trainer_support import LENGTH, Heard, Nan, config, refused, run
 from workloads.train.checkpoint.manifest import folder
@@ -20,7 +20,8 @@ from workloads.train.data.synthetic import MarkovSource
 from workloads.train.errors import TrainingError, UsageError
 from workloads.train.model import materialise
 from workloads.train.optimizer import clip, learning_rate, make_optimizer, set_learning_rate
-from workloads.train.trainer import Outcome
+from workloads.train.prepare import prepare
+from workloads.train.trainer import Outcome, Step, Trainer
 
 pytestmark = pytest.mark.xdist_group("ranks")
 
@@ -271,9 +272,6 @@ def test_a_batch_in_which_nothing_counts_moves_nothing(two: Ranks, tmp_path: Pat
 
 
 def _train_on_nothing(rank: int, settings: Any) -> list[tuple[float, float, int]]:
-    from workloads.train.prepare import prepare
-    from workloads.train.trainer import Trainer
-
     trainer = Trainer(prepare(settings, Heard(), node="here", device=CPU))
     try:
         done = [
@@ -283,6 +281,25 @@ def _train_on_nothing(rank: int, settings: Any) -> list[tuple[float, float, int]
     finally:
         trainer.close()
     return [(one.loss, one.grad_norm, one.tokens) for one in done]
+
+
+def test_a_step_is_divided_by_the_tokens_of_all_ranks(two: Ranks, tmp_path: Path) -> None:
+    """Packed, padded, with prompts: no two micro-batches have as many that count, and none may count for more than it has."""
+    data = batches(8)
+    assert len({batch.num_tokens for batch in data}) > 4
+    wanted = reference(data, seed=7)
+    for found in two(_train_on, config(tmp_path), data):
+        assert (found.tokens, found.skipped) == (wanted.tokens, False)
+        assert found.loss == pytest.approx(wanted.loss, rel=1e-5)
+        assert found.grad_norm == pytest.approx(wanted.norm, rel=1e-5)
+
+
+def _train_on(rank: int, settings: Any, data: list[Batch]) -> Step:
+    trainer = Trainer(prepare(settings, Heard(), node="here", device=CPU))
+    try:
+        return trainer.step(data[rank::2])
+    finally:
+        trainer.close()
 
 
 def _without_labels(batch: Batch) -> Batch:
