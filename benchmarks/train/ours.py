@@ -101,8 +101,8 @@ def _switch_on(point: Point, module: CausalLM, device: torch.device) -> None:
     if "fp8" in point.levers:
         fp8.check(device)
         product = fp8.linear
-    if "fused-linear" in point.levers or "fp8" in point.levers:
-        fused_linear.apply(module, product)
+    if {"fused-linear", "fused-qkv", "fp8"} & set(point.levers):
+        fused_linear.apply(module, product, gate_up="fused-linear" in point.levers)
     if "head-fp32" in point.levers:
         head_loss.apply(module, compile=point.compile, backend="inductor" if device.type == "cuda" else "aot_eager")
     if device.type == "cuda":

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from workloads.train.plan.plan import ActivationCheckpoint, Strategy
 
 Recipe = Literal["ours", "titan", "hugging-face", "sample"]
-Lever = Literal["fused-linear", "head-fp32", "tuned-pointwise", "tuned-gemm", "cublaslt", "fp8"]
+Lever = Literal["fused-linear", "fused-qkv", "head-fp32", "tuned-pointwise", "tuned-gemm", "cublaslt", "fp8"]
 
 QWEN: Mapping[str, object] = {
     "model_type": "qwen2",

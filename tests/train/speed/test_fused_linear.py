@@ -89,3 +89,9 @@ def test_head_loss_is_the_loss(name: str, rows: int) -> None:
     module.chunk_rows = rows
     head_loss.apply(module, compile=False)
     same(step(module), step(model(name)))
+
+
+def test_gate_and_up_can_stay_apart() -> None:
+    module = model("tiny-qwen2")
+    fused_linear.apply(module, gate_up=False)
+    same(step(module), step(model("tiny-qwen2")))

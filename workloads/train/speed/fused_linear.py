@@ -2,6 +2,9 @@
 
 Parameters stay what they are, with their names; their weights are put side by side as they are used, 61 MB a block of Qwen2.5-1.5B, or
 25 us on a card of 4.3 TB/s. In return the narrow products go away: a weight gradient of [256, 1536] has 24 tiles for 132 multiprocessors.
+
+On one H200 it has not paid (docs/benchmarks/train-h200.md): the gradient of gate and up together costs a slower kernel, and query, key and
+value alone gain nothing.
 """
 
 # torch types its functions in part only.
@@ -20,10 +23,13 @@ Product: TypeAlias = Callable[[torch.Tensor, torch.Tensor, torch.Tensor | None],
 """(input [..., in], weight [out, in], bias [out] or None) -> [..., out]"""
 
 
-def apply(module: CausalLM, product: Product = torch.nn.functional.linear) -> None:
-    """Let all blocks compute so, and do all their matrix products with `product`. Before checkpointing, compiling and sharding."""
+def apply(module: CausalLM, product: Product = torch.nn.functional.linear, *, gate_up: bool = True) -> None:
+    """Let all blocks compute so, and do all their matrix products with `product`. Before checkpointing, compiling and sharding.
+
+    `gate_up` false leaves these two apart: they are wide enough alone, and the gradient of both together is one more pass.
+    """
     for block in module.blocks:
-        for part, forward in (("self_attn", _attention), ("mlp", _mlp)):
+        for part, forward in (("self_attn", _attention), ("mlp", _mlp if gate_up else _apart)):
             of = getattr(block, part)
             of.__class__ = _fused(type(of), forward, product)
 
@@ -79,4 +85,9 @@ def _mlp(of: Any, product: Product, hidden: torch.Tensor) -> torch.Tensor:
     parts = (of.gate_proj, of.up_proj)
     bias = None if of.gate_proj.bias is None else torch.cat([one.bias for one in parts])
     gate, up = product(hidden, torch.cat([one.weight for one in parts]), bias).chunk(2, dim=-1)
+    return product(of.act_fn(gate) * up, of.down_proj.weight, of.down_proj.bias)
+
+
+def _apart(of: Any, product: Product, hidden: torch.Tensor) -> torch.Tensor:
+    gate, up = (product(hidden, one.weight, one.bias) for one in (of.gate_proj, of.up_proj))
     return product(of.act_fn(gate) * up, of.down_proj.weight, of.down_proj.bias)
