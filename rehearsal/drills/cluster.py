@@ -31,8 +31,7 @@ def gpu_label_wrong(stage: Stage) -> str:
 def operator_crash(stage: Stage) -> str:
     """The operator is killed while the Ray cluster comes up: its successor goes on."""
     stage.empty()
-    command = stage.begin_update()
-    command.wait_for("the RayCluster was made", lambda: stage.kubectl("get", "raycluster", "-A", "-o", "name"))
+    command = stage.begin_until_ray_cluster()
     os.kill(stage.pid("operator-"), signal.SIGKILL)
     run = command.end()
     run.must(0)

@@ -21,8 +21,7 @@ def update_killed(stage: Stage) -> str:
     told = _UNINSTALL.findall("\n".join(blocked.document["causes"]))
     for name, namespace in told:
         stage.helm("uninstall", name, "--namespace", namespace)
-    command = stage.begin_update()
-    command.wait_for("the RayCluster was made", lambda: stage.kubectl("get", "raycluster", "-A", "-o", "name"))
+    command = stage.begin_until_ray_cluster()
     command.kill(stage.world())
     again = stage.update()
     again.must(0)

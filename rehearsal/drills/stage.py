@@ -131,6 +131,12 @@ class Stage:
         """Start `python -m rehearsal up` without a preview, which takes time and says nothing that these drills are about."""
         return self.begin("up", "--skip-preview", *arguments)
 
+    def begin_until_ray_cluster(self) -> Command:
+        """Start an update and return it when it has made the RayCluster, which is not whole yet."""
+        command = self.begin_update()
+        command.wait_for("the RayCluster was made", lambda: self.kubectl("get", "raycluster", "-A", "-o", "name"))
+        return command
+
     def update(self, *arguments: str) -> Run:
         """Run `python -m rehearsal up` to its end, without a preview."""
         return self.begin_update(*arguments).end()

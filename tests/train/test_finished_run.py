@@ -1,12 +1,11 @@
 """What a run leaves when it has ended: whether it learned, its model, and its record."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.train.rank_pool import Ranks, pool
+from tests.train.rank_pool import Ranks
 from tests.train.trainer_support import Heard, config, run
 from workloads.train import record
 from workloads.train.checkpoint.store import open_store
@@ -18,12 +17,6 @@ from workloads.train.recorder import TRANSPORT, Recorder
 from workloads.train.trainer import Outcome
 
 pytestmark = pytest.mark.xdist_group("ranks")
-
-
-@pytest.fixture(scope="module")
-def two() -> Iterator[Ranks]:
-    with pool(2) as ranks:
-        yield ranks
 
 
 def learning(path: Path, steps: int = 6) -> Config:

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 
 from rehearsal.local_aws.server import serving as serving_aws
 from tests.train.hub_support import COMMIT, MODEL, Hub, serving
+from tests.train.s3_support import connect
 from workloads.train import hub
 from workloads.train.__main__ import main
 from workloads.train.errors import StoreError, UsageError
@@ -267,15 +267,7 @@ def test_a_download_waits_for_that_of_another_rank(served: Hub) -> None:
 def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     monkeypatch.setenv("HF_HOME", f"{tmp_path}/hf")
     with serving_aws() as local:
-        for name, value in {
-            "AWS_ENDPOINT_URL": local.endpoint,
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
-        client: Any = boto3.client("s3")
+        client = connect(monkeypatch, local.endpoint)
         client.create_bucket(Bucket="models")
         for name, content in {**FILES, "original/model.safetensors": b"other"}.items():
             client.put_object(Bucket="models", Key=f"a/tiny/{name}", Body=content)

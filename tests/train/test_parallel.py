@@ -5,7 +5,7 @@
 
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -36,18 +36,6 @@ from workloads.train.parallel import refuse_mixed
 from workloads.train.sections import OptimizerConfig
 
 pytestmark = pytest.mark.xdist_group("ranks")
-
-
-@pytest.fixture(scope="module")
-def two() -> Iterator[Ranks]:
-    with pool(2) as ranks:
-        yield ranks
-
-
-@pytest.fixture(scope="module")
-def four() -> Iterator[Ranks]:
-    with pool(4) as ranks:
-        yield ranks
 
 
 def assert_equal(found: Result, wanted: Result, relative: float = 1e-5) -> None:

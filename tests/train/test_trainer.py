@@ -29,12 +29,6 @@ LOSSES = Path(__file__).parent / "losses"
 
 
 @pytest.fixture(scope="module")
-def two() -> Iterator[Ranks]:
-    with pool(2) as ranks:
-        yield ranks
-
-
-@pytest.fixture(scope="module")
 def whole(two: Ranks, tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Heard]:
     """A run that nothing disturbed."""
     return two(run, config(tmp_path_factory.mktemp("whole")))[0]

@@ -9,23 +9,20 @@ import socket
 import sys
 import time
 from dataclasses import asdict
-from datetime import timedelta
 from types import FrameType
 
-import torch
 import torch.distributed as dist
 
 from .config import Config
 from .device import CUDA, find_device
 from .errors import TrainingError
 from .events import Event, say
+from .group import join
 from .metrics import StepMetrics
 from .recorder import Recorder
 from .trainer import train
-from .transport.gate import prepare
 
 STOPPED = 128 + signal.SIGTERM
-COLLECTIVE_SECONDS = 300
 
 
 def run(config: Config) -> int:
@@ -35,17 +32,7 @@ def run(config: Config) -> int:
     reporter = _Printer(recorder if rank == 0 else None)
     signal.signal(signal.SIGTERM, reporter.on_term)
     device = find_device(config.run.device, int(os.environ["LOCAL_RANK"]))
-    on_gpu = device.type == CUDA
-    if not on_gpu:
-        # Ranks share what may be two cores.
-        torch.set_num_threads(1)
-    log = prepare(config.transport, rank) if on_gpu else None
-    dist.init_process_group(
-        # gloo also in the company of NCCL: it carries what is no tensor of a GPU.
-        "cuda:nccl,cpu:gloo" if on_gpu else "gloo",
-        timeout=timedelta(seconds=COLLECTIVE_SECONDS),
-        device_id=device if on_gpu else None,
-    )
+    log = join(config, rank, on=device.type, device_id=device if device.type == CUDA else None)
     try:
         node = os.environ.get("GROUP_RANK", "0")
         outcome = train(config, reporter, node=f"{socket.gethostname()}-{node}", device=device, log=log)

@@ -24,14 +24,21 @@ def chunk_with_gradients(
     hidden: torch.Tensor, weight: torch.Tensor, labels: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return summed loss (fp32 scalar) and its gradients for hidden [rows, width] and weight [words, width], in their dtype."""
+    loss, gradient = loss_and_slope(hidden, weight, labels)
+    return loss, gradient @ weight, gradient.t() @ hidden
+
+
+def loss_and_slope(
+    hidden: torch.Tensor, weight: torch.Tensor, labels: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a chunk's loss, summed in fp32, and its gradient for the logits, [rows, words] in the dtype of hidden."""
     logits = (hidden @ weight.t()).float()
     total = logits.logsumexp(-1, keepdim=True)
     counts = (labels != IGNORED)[:, None]
     words = labels.clamp(min=0)[:, None]
     loss = torch.where(counts, total - logits.gather(-1, words), 0.0).sum()
     hit = torch.arange(logits.shape[-1], device=logits.device) == words
-    gradient = torch.where(counts, (logits - total).exp() - hit.float(), 0.0).to(hidden.dtype)
-    return loss, gradient @ weight, gradient.t() @ hidden
+    return loss, torch.where(counts, (logits - total).exp() - hit.float(), 0.0).to(hidden.dtype)
 
 
 def summed_loss(
@@ -85,7 +92,11 @@ class _Summed(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *outputs: Any) -> Any:
-        of_hidden, of_weight = ctx.saved_tensors
-        scale: torch.Tensor = outputs[0]
-        # In fp32: one divided by a number of tokens, rounded to bf16, would be wrong by up to 0.4 %.
-        return (of_hidden.float() * scale).to(of_hidden.dtype), (of_weight * scale).to(ctx.dtype), None, None, None
+        return (*scaled_gradients(ctx, outputs[0]), None, None, None)
+
+
+def scaled_gradients(ctx: Any, scale: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the saved gradients of hidden and weight times that of the loss, weight's in `ctx.dtype`."""
+    of_hidden, of_weight = ctx.saved_tensors
+    # In fp32: one divided by a number of tokens, rounded to bf16, would be wrong by up to 0.4 %.
+    return (of_hidden.float() * scale).to(of_hidden.dtype), (of_weight * scale).to(ctx.dtype)

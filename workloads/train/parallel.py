@@ -17,6 +17,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 
 from . import activation_checkpoint
+from .agreement import gathered
 from .errors import UsageError
 from .loss import chunk_with_gradients
 from .model import CausalLM
@@ -51,9 +52,7 @@ def make_mesh(plan: Plan, device: str, known: DeviceMesh | None = None) -> Devic
 
 def _refuse_mixed_cards(device: str) -> None:
     name = torch.cuda.get_device_name() if device == "cuda" else device
-    names: list[str] = [name] * dist.get_world_size()
-    dist.all_gather_object(names, name)
-    refuse_mixed(names)
+    refuse_mixed(gathered(name))
 
 
 def refuse_mixed(names: list[str]) -> None:

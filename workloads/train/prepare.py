@@ -16,8 +16,8 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 
 from . import attention, hub
+from .agreement import first_rank, gathered
 from .anomalies import Anomalies
-from .checkpoint.agreement import first_rank
 from .checkpoint.checkpoints import Checkpoints
 from .checkpoint.export import CONFIG, model_files
 from .checkpoint.folders import survey
@@ -37,7 +37,6 @@ from .model_shape import BUILT_IN, ModelShape, shape_of
 from .network import prove
 from .optimizer import make_optimizer
 from .parallel import Parallel, make_mesh, parallelize
-from .plan.agree import decided_on_rank_0
 from .plan.choose import choose
 from .plan.machine import Machine, Work
 from .plan.plan import Plan
@@ -159,9 +158,7 @@ def refuse_other_data(data: Data, node: str) -> None:
     Raises:
         UsageError: on all ranks.
     """
-    mine = (data.train.fingerprint, node)
-    found: list[tuple[str, str]] = [mine] * dist.get_world_size()
-    dist.all_gather_object(found, mine)
+    found = gathered((data.train.fingerprint, node))
     others = [one for one in found if one[0] != found[0][0]]
     if others:
         raise UsageError(
@@ -193,9 +190,7 @@ def _evaluator(config: Config, data: Data, plan: Plan, device: torch.device) -> 
 def _ranks(node: str) -> list[dict[str, object]]:
     """Return where each rank runs, on all ranks."""
     mine: dict[str, object] = {"rank": dist.get_rank(), "node": node, "host": socket.gethostname(), "pid": os.getpid()}
-    found: list[dict[str, object]] = [mine] * dist.get_world_size()
-    dist.all_gather_object(found, mine)
-    return found
+    return gathered(mine)
 
 
 def _refuse_another_world(config: Config, ranks: list[dict[str, object]]) -> None:
@@ -226,8 +221,7 @@ def _model(config: Config) -> tuple[Mapping[str, object], Path | None]:
         run=config.run.name,
         patterns=hub.EVERYTHING if config.model.weights == "pretrained" else hub.WITHOUT_WEIGHTS,
     )
-    versions: list[str] = [found.version] * dist.get_world_size()
-    dist.all_gather_object(versions, found.version)
+    versions = gathered(found.version)
     if len(set(versions)) > 1:
         raise UsageError(
             f"model.revision: found {config.model.revision}, which is {versions[0]} on the first node and "
@@ -259,7 +253,7 @@ def _plan(config: Config, shape: ModelShape, machine: Machine, store: Store) -> 
         all_reduce_gradient_bytes=2 if config.precision.replica_reduce == "bf16" else 4,
     )
     stored = first_rank(lambda: _stored(store))
-    return decided_on_rank_0(lambda: choose(work, machine, fixed=config.plan, stored=stored))
+    return first_rank(lambda: choose(work, machine, fixed=config.plan, stored=stored))
 
 
 def _stored(store: Store) -> Plan | None:

@@ -13,6 +13,7 @@ from typing import Any, cast
 import torch
 import torch.distributed as dist
 
+from .agreement import gathered
 from .attention import count_documents
 from .config import Config
 from .data.batch import Batch
@@ -209,9 +210,7 @@ class Trainer:
             f"rank {self._rank}, micro-batch {index + 1} of {len(parts)}, sequences {', '.join(map(str, numbers[index]))}"
             for index in bad
         ]
-        found: list[list[str]] = [mine] * self._world_size
-        dist.all_gather_object(found, mine)
-        where = "; ".join([line for lines in found for line in lines][:4])
+        where = "; ".join([line for lines in gathered(mine) for line in lines][:4])
         text = f"step {number}: {problem}; " + (
             f"no number from {where}" if where else "every micro-batch has a finite loss"
         )

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
     from .trainer import Outcome
 
-COLLECTIVE_SECONDS = 300
-"""Time for a collective, and with it for the slowest rank's part of a checkpoint."""
-
 
 def rank(config: Mapping[str, object]) -> dict[str, object]:
     """Be one rank: train, and tell the driver at once of what another try would not cure.
@@ -51,30 +48,17 @@ def rank(config: Mapping[str, object]) -> dict[str, object]:
 
 def _train(config: Config, relay: RelayClient) -> "Outcome":
     # Imported here, in a rank alone: the controller of Ray Train loads this module too.
-    import torch
     import torch.distributed as dist
 
-    from .device import CUDA, find_device
-    from .transport.gate import prepare
+    from .device import find_device
 
-    device, on_gpu = find_device(config.run.device, get_context().get_local_rank()), config.run.device == CUDA
-    if not on_gpu:
-        # Ranks and Ray share what may be two cores.
-        torch.set_num_threads(1)
+    device = find_device(config.run.device, get_context().get_local_rank())
     # Imported when the device is there: it takes seconds.
+    from .group import join
     from .trainer import train
 
     number = get_context().get_world_rank()
-    # Before NCCL's first word, which opens the file.
-    log = prepare(config.transport, number) if on_gpu else None
-    dist.init_process_group(
-        # gloo also in the company of NCCL: it carries what is no tensor of a GPU.
-        "cuda:nccl,cpu:gloo" if on_gpu else "gloo",
-        store=_meeting(number),
-        rank=number,
-        world_size=config.run.world_size,
-        timeout=timedelta(seconds=COLLECTIVE_SECONDS),
-    )
+    log = join(config, number, on=device.type, store=_meeting(number))
     outcome = train(config, _RelayReporter(relay), node=ray.get_runtime_context().get_node_id(), device=device, log=log)
     dist.destroy_process_group()
     return outcome
@@ -83,6 +67,8 @@ def _train(config: Config, relay: RelayClient) -> "Outcome":
 def _meeting(number: int) -> "Store":
     """Return the store in which the ranks find each other; it lives in rank 0, on a port that the system chose."""
     from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage] -- a documented name
+
+    from .group import COLLECTIVE_SECONDS
 
     timeout = timedelta(seconds=COLLECTIVE_SECONDS)
     if number == 0:

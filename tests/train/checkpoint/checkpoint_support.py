@@ -3,13 +3,14 @@
 # torch types its functions in part only.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
@@ -199,3 +200,21 @@ def alone(meeting: Path) -> Generator[None]:
         yield
     finally:
         dist.destroy_process_group()
+
+
+@pytest.fixture(autouse=True)
+def rank(tmp_path: Path) -> Iterator[None]:
+    with alone(tmp_path / "meeting"):
+        yield
+
+
+@pytest.fixture
+def trained() -> Trained:
+    made = build()
+    made.step(1)
+    return made
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RefusingStore:
+    return RefusingStore(str(tmp_path / "store"))

@@ -4,7 +4,6 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,7 +23,7 @@ from tests.train.checkpoint.checkpoint_support import (
     flip_a_bit,
     save,
 )
-from tests.train.rank_pool import Ranks, pool
+from tests.train.rank_pool import Ranks
 from workloads.train.checkpoint import command, export
 from workloads.train.checkpoint.export import export_module, model_files
 from workloads.train.checkpoint.manifest import folder
@@ -33,12 +32,6 @@ from workloads.train.errors import StoreError, UsageError
 
 pytestmark = pytest.mark.xdist_group("ranks")
 TOKENS = torch.randint(64, (2, 12), generator=torch.Generator().manual_seed(1))
-
-
-@pytest.fixture(scope="module")
-def two() -> Iterator[Ranks]:
-    with pool(2) as ranks:
-        yield ranks
 
 
 def hugging_face(*, tied: bool) -> torch.nn.Module:

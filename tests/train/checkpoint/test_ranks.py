@@ -9,7 +9,6 @@ https://github.com/ray-project/kuberay/issues/1753 (storage that one node alone 
 # pyright: reportUnknownMemberType=false
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,30 +28,12 @@ from tests.train.checkpoint.checkpoint_support import (
     resume,
     save,
 )
-from tests.train.rank_pool import Ranks, pool
+from tests.train.rank_pool import Ranks
 from workloads.train.checkpoint.manifest import NAME, folder
 from workloads.train.checkpoint.store import DirectoryStore
 from workloads.train.errors import StoreError
 
 pytestmark = pytest.mark.xdist_group("ranks")
-
-
-@pytest.fixture(scope="module")
-def four() -> Iterator[Ranks]:
-    with pool(4) as ranks:
-        yield ranks
-
-
-@pytest.fixture(scope="module")
-def two() -> Iterator[Ranks]:
-    with pool(2) as ranks:
-        yield ranks
-
-
-@pytest.fixture(scope="module")
-def one() -> Iterator[Ranks]:
-    with pool(1) as ranks:
-        yield ranks
 
 
 def train_and_save(rank: int, place: Path, mesh: tuple[int, ...], local: Path) -> dict[str, torch.Tensor]:

@@ -9,7 +9,6 @@ https://github.com/michelangelo-ai/michelangelo/pull/1571 (a mechanism that resu
 # pyright: reportUnknownMemberType=false
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,35 +18,21 @@ import torch
 from tests.train.checkpoint.checkpoint_support import (
     RefusingStore,
     Trained,
-    alone,
     build,
     checkpoints_at,
     flip_a_bit,
+    rank,
     resume,
     save,
     steps,
+    store,
+    trained,
 )
 from workloads.train.checkpoint.manifest import NAME, folder
 from workloads.train.checkpoint.store import DirectoryStore
 from workloads.train.errors import StoreError
 
-
-@pytest.fixture(autouse=True)
-def rank(tmp_path: Path) -> Iterator[None]:
-    with alone(tmp_path / "meeting"):
-        yield
-
-
-@pytest.fixture
-def trained() -> Trained:
-    made = build()
-    made.step(1)
-    return made
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> RefusingStore:
-    return RefusingStore(str(tmp_path / "store"))
+__all__ = ["rank", "store", "trained"]
 
 
 @pytest.fixture

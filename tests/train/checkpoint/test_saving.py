@@ -5,7 +5,6 @@
 
 import json
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,34 +14,20 @@ from tests.train.checkpoint.checkpoint_support import (
     Heard,
     RefusingStore,
     Trained,
-    alone,
     build,
     checkpoints_at,
     fill_disk_at,
+    rank,
     save,
     steps,
+    store,
+    trained,
 )
 from workloads.train.checkpoint.manifest import NAME, folder
 from workloads.train.checkpoint.store import DirectoryStore
 from workloads.train.errors import StoreError, TrainingError
 
-
-@pytest.fixture(autouse=True)
-def rank(tmp_path: Path) -> Iterator[None]:
-    with alone(tmp_path / "meeting"):
-        yield
-
-
-@pytest.fixture
-def trained() -> Trained:
-    made = build()
-    made.step(1)
-    return made
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> RefusingStore:
-    return RefusingStore(str(tmp_path / "store"))
+__all__ = ["rank", "store", "trained"]
 
 
 def test_the_manifest_names_every_file(trained: Trained, store: DirectoryStore) -> None:

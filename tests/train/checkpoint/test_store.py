@@ -7,44 +7,17 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
-import boto3
 import pytest
 
-from rehearsal.local_aws.server import serving
 from tests.train.checkpoint.checkpoint_support import alone, build, checkpoints_at, resume, save
+from tests.train.s3_support import connect, endpoint
 from workloads.train.checkpoint.manifest import folder
 from workloads.train.checkpoint.store import Store, open_store
 from workloads.train.errors import StoreError
 
-
-class S3(Protocol):
-    """The part of a client of S3 that is used here."""
-
-    def create_bucket(self, **arguments: Any) -> object: ...
-    def put_object(self, **arguments: Any) -> object: ...
-
-
-def connect(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> S3:
-    """Let boto3 find a local endpoint as it does in a pod: by its environment alone."""
-    for name, value in {
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("AWS_PROFILE", raising=False)
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
-    return cast(S3, boto3.client("s3"))  # pyright: ignore[reportUnknownMemberType]
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with serving() as local:
-        yield local.endpoint
+__all__ = ["endpoint"]
 
 
 @pytest.fixture(params=["directory", "s3"])

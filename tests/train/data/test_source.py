@@ -4,45 +4,29 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownLambdaType=false
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-import boto3
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from rehearsal.local_aws.server import serving
 from tests.train.data.data_support import texts, write
+from tests.train.s3_support import connect, endpoint
 from workloads.train.data import rows, source
 from workloads.train.data.rows import Bad, Unit, read, units_of, where
 from workloads.train.data.source import list_files
 from workloads.train.errors import StoreError, UsageError
 
+__all__ = ["endpoint"]
+
 COLUMNS = [["text"]]
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with serving() as local:
-        yield local.endpoint
 
 
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> tuple[str, Any]:
-    for name, value in {
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("AWS_PROFILE", raising=False)
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     source._client.cache_clear()  # pyright: ignore[reportPrivateUsage]
-    client = cast(Any, boto3).client("s3")
+    client = connect(monkeypatch, endpoint)
     name = f"bucket-{time.monotonic_ns()}"
     client.create_bucket(Bucket=name)
     return name, client

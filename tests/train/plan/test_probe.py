@@ -13,9 +13,9 @@ import torch.distributed as dist
 
 from tests.train.plan.plan_support import work
 from tests.train.rank_pool import Ranks, pool
+from workloads.train.agreement import first_rank
 from workloads.train.errors import TrainingError, UsageError
 from workloads.train.model_shape import BUILT_IN, shape_of
-from workloads.train.plan.agree import decided_on_rank_0
 from workloads.train.plan.choose import choose
 from workloads.train.plan.machine import Machine
 from workloads.train.plan.plan import Plan
@@ -66,7 +66,7 @@ def planned(rank: int) -> Plan:
     inside, across = groups(rank)
     machine = probe(torch.device("cpu"), node=f"node-{rank // 2}", in_node=inside, cross_node=across)
     tiny = work(shape=shape_of(BUILT_IN["tiny-qwen2"]), sequence_length=64, global_batch_tokens=64 * 4 * 8)
-    return decided_on_rank_0(lambda: choose(tiny, machine))
+    return first_rank(lambda: choose(tiny, machine))
 
 
 def failing(rank: int) -> str:
@@ -76,7 +76,7 @@ def failing(rank: int) -> str:
         raise TrainingError("memory: found too much")
 
     try:
-        decided_on_rank_0(decide)
+        first_rank(decide)
     except TrainingError as error:
         return str(error)
     return ""

@@ -7,5 +7,5 @@
     STORE/step-0000000010/manifest.json        the commit, written last: step, extra, fingerprints, size and SHA-256 of every file
 
 Modules, in the order of a save: config, checkpoints (the class that a trainer uses), state, layout, staging, upload, manifest, folders,
-store; then reading (resume), rng, agreement; then export, safetensors_file and command.
+store; then reading (resume), rng; then export, safetensors_file and command.
 """

@@ -17,8 +17,8 @@ import torch.distributed as dist
 from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 from torch.distributed.tensor import DTensor
 
+from ..agreement import first_rank
 from ..errors import StoreError
-from .agreement import first_rank
 from .local import base
 from .manifest import File, Manifest, describe
 from .reading import Cache, DamagedError, Reading

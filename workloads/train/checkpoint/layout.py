@@ -16,7 +16,7 @@ from torch.distributed.checkpoint.metadata import Metadata
 from torch.distributed.checkpoint.planner import SavePlan, WriteItem
 from torch.distributed.checkpoint.storage import WriteResult
 
-from .agreement import collect, deal, on_any
+from ..agreement import collect, deal, on_any
 from .state import MODEL, State
 
 SMALLEST = 16 << 20

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import torch
 import torch.distributed as dist
 
+from ..agreement import each, everyone, first_rank
 from ..errors import StoreError
 from . import rng
-from .agreement import each, everyone, first_rank
 from .folders import Survey, remove, survey
 from .manifest import Manifest
 from .outcome import Resumed

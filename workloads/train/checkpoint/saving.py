@@ -16,10 +16,10 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
+from ..agreement import collect, each, first_rank, on_all
 from ..errors import StoreError, TrainingError
 from ..events import Event
 from . import rng
-from .agreement import collect, each, first_rank, on_all
 from .commit import Committed, check_extra, clear, commit, empty, write_metadata
 from .config import CheckpointConfig
 from .local import LocalDirectory

@@ -7,19 +7,20 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, TypeVar, cast
+from typing import Final, cast
 
 import torch
 import torch.distributed as dist
 
+from ..agreement import first_rank, gathered
 from ..errors import UsageError
-from .agree import decided_on_rank_0
+from ..transport.bandwidth import ALL_GATHER, ALL_REDUCE, factor
+from ..transport.collectives import all_gather, all_reduce
 from .hardware import Card, card_of
 from .hosts import CPU, Host, layout
 from .instances import CROSS_NODE_LATENCY, KERNEL_EFFICIENCY, MICRO_BATCH_SECONDS, SHM_LATENCY, STEP_SECONDS
 from .machine import Fact, Machine
 
-T = TypeVar("T")
 _CUDA_SECONDS: Final = 2.0
 _CPU_SECONDS: Final = 0.2
 _WARM_UP: Final = 3
@@ -43,7 +44,7 @@ def probe(
         TrainingError: the card has no row in the table.
     """
     started = time.monotonic()
-    hosts: list[Host] = _everyone(_host(device, node))
+    hosts = gathered(_host(device, node))
     num_nodes, ranks_per_node = layout(hosts)
     _check_groups(num_nodes, ranks_per_node, in_node, cross_node)
     card = None if device.type == CPU else card_of(hosts[0].device_name)
@@ -54,7 +55,7 @@ def probe(
         None if in_node is None else _gather_bandwidth(in_node, device),
         None if cross_node is None else ranks_per_node * _all_reduce_bandwidth(cross_node, device),
     )
-    every: list[tuple[float, float, float | None, float | None]] = _everyone(mine)
+    every = gathered(mine)
     gemm, copy = min(one[0] for one in every), min(one[1] for one in every)
     inside = min((one[2] for one in every if one[2] is not None), default=None)
     across = min((one[3] for one in every if one[3] is not None), default=None)
@@ -78,13 +79,7 @@ def probe(
             facts=_facts(hosts, card, gemm, copy, inside, across, time.monotonic() - started),
         )
 
-    return decided_on_rank_0(decide)
-
-
-def _everyone(mine: T) -> list[T]:
-    found: list[T | None] = [None] * dist.get_world_size()
-    dist.all_gather_object(found, mine)
-    return cast(list[T], found)
+    return first_rank(decide)
 
 
 def _check_groups(
@@ -136,31 +131,15 @@ def _gather_bandwidth(group: dist.ProcessGroup, device: torch.device) -> float:
     size = (64 if device.type != CPU else 2) * 2**20 // ranks
     mine = torch.zeros(size, dtype=torch.uint8, device=device)
     every = torch.empty(size * ranks, dtype=torch.uint8, device=device)
-    gather = _gather()
-
-    def once() -> None:
-        gather(every, mine, group=group)
-
-    seconds = _seconds_of_one(once, device, group)
-    return (ranks - 1) / ranks * every.nbytes / seconds
-
-
-def _gather() -> Callable[..., object]:
-    """Return the all-gather into one tensor under the name that this torch gives it."""
-    newer = getattr(dist, "all_gather_single", None)
-    return cast(Callable[..., object], newer or getattr(dist, "all_gather_into_tensor"))  # noqa: B009 -- deprecated where there is the newer
+    seconds = _seconds_of_one(lambda: all_gather(every, mine, group), device, group)
+    return factor(ALL_GATHER, ranks) * every.nbytes / seconds
 
 
 def _all_reduce_bandwidth(group: dist.ProcessGroup, device: torch.device) -> float:
     """Return the bus bandwidth of all-reduces as large as a shard of a block's gradients: 2(S-1)/S of it over time."""
-    ranks = group.size()
     tensor = torch.zeros((32 if device.type != CPU else 2) * 2**18, dtype=torch.float32, device=device)
-
-    def once() -> None:
-        dist.all_reduce(tensor, group=group)
-
-    seconds = _seconds_of_one(once, device, group)
-    return 2 * (ranks - 1) / ranks * tensor.nbytes / seconds
+    seconds = _seconds_of_one(lambda: all_reduce(tensor, group), device, group)
+    return factor(ALL_REDUCE, group.size()) * tensor.nbytes / seconds
 
 
 def _seconds_of_one(do: Callable[[], object], device: torch.device, group: dist.ProcessGroup | None) -> float:

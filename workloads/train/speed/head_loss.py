@@ -22,7 +22,11 @@ Slope: TypeAlias = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], tuple[to
 
 def apply(module: CausalLM, *, compile: bool, backend: str = "inductor") -> None:
     """Let the root's forward use this loss. Before the model is sharded."""
-    slope = torch.compile(slope_of, fullgraph=True, dynamic=False, backend=backend) if compile else slope_of
+    slope = (
+        torch.compile(loss.loss_and_slope, fullgraph=True, dynamic=False, backend=backend)
+        if compile
+        else loss.loss_and_slope
+    )
     module.forward = partial(_forward, module, slope)
 
 
@@ -39,20 +43,15 @@ def _forward(
     return total, (labels != IGNORED).sum()
 
 
-def slope_of(hidden: torch.Tensor, weight: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return a chunk's loss, summed in fp32, and its gradient for the logits, [rows, words] in the dtype of hidden."""
-    logits = (hidden @ weight.t()).float()
-    total = logits.logsumexp(-1, keepdim=True)
-    counts, words = (labels != IGNORED)[:, None], labels.clamp(min=0)[:, None]
-    lost = torch.where(counts, total - logits.gather(-1, words), 0.0).sum()
-    hit = torch.arange(logits.shape[-1], device=logits.device) == words
-    return lost, torch.where(counts, (logits - total).exp() - hit.float(), 0.0).to(hidden.dtype)
-
-
 def summed_loss(
-    hidden: torch.Tensor, weight: torch.Tensor, labels: torch.Tensor, *, rows: int = loss.ROWS, slope: Slope = slope_of
+    hidden: torch.Tensor,
+    weight: torch.Tensor,
+    labels: torch.Tensor,
+    *,
+    rows: int = loss.ROWS,
+    slope: Slope = loss.loss_and_slope,
 ) -> torch.Tensor:
-    """Return what `loss.summed_loss` does; `slope` is `slope_of` or its compiled form."""
+    """Return what `loss.summed_loss` does; `slope` is `loss.loss_and_slope` or its compiled form."""
     if not torch.is_grad_enabled():
         return loss.summed_loss(hidden, weight, labels, rows=rows)
     return cast(torch.Tensor, _Summed.apply(hidden, weight, labels, rows, slope))
@@ -82,11 +81,7 @@ class _Summed(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *outputs: Any) -> Any:
-        of_hidden, of_weight = ctx.saved_tensors
-        scale: torch.Tensor = outputs[0]
-        # A product of bf16 and a scalar in fp32 is rounded once: the scale is not.
-        scaled = (of_hidden.float() * scale).to(of_hidden.dtype)
-        return scaled, (of_weight * scale).to(ctx.dtype), None, None, None
+        return (*loss.scaled_gradients(ctx, outputs[0]), None, None, None)
 
 
 @cache

@@ -10,16 +10,16 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import torch
 import torch.distributed as dist
 
+from ..agreement import gathered
 from ..errors import TrainingError
 from .bandwidth import measure
 from .collectives import all_gather, all_reduce
 from .config import Expect, TransportConfig
-from .evidence import Claim, Evidence, RankLog, evidence, judge_all
+from .evidence import Claim, RankLog, evidence, judge_all
 from .records import Communicator, Records
 from .report import CommunicatorReport, RankReport, TransportReport
 
@@ -101,17 +101,10 @@ def check(
     report = (
         _without_nccl(groups, expect)
         if log is None
-        else judge_all(gather(evidence(log, records, claims, node), control), expect)
+        else judge_all(gathered(evidence(log, records, claims, node), control), expect)
     )
     refuse(report)
     return replace(report, bandwidth=measure(groups, device)) if bandwidth else report
-
-
-def gather(mine: Evidence, control: dist.ProcessGroup | None) -> list[Evidence]:
-    """Return what all ranks read, on every rank."""
-    found: list[Evidence | None] = [None] * dist.get_world_size(control)
-    dist.all_gather_object(found, mine, group=control)
-    return cast(list[Evidence], found)
 
 
 def refuse(report: TransportReport) -> None:

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import torch.distributed as dist
 
+from ..agreement import gathered
 from .config import Expect
 from .evidence import RankLog, evidence, judge_all
-from .gate import gather, refuse
+from .gate import refuse
 from .report import CommunicatorReport, TransportReport, Verdict
 
 _HARMLESS: tuple[Verdict, ...] = ("local", "unknown")
@@ -33,7 +34,7 @@ class Watch:
         Raises:
             TrainingError: on all ranks, the same line, when one goes another way than the run shall use.
         """
-        parts = gather(evidence(self._log, self._log.read(), {}, self._node), self._control)
+        parts = gathered(evidence(self._log, self._log.read(), {}, self._node), self._control)
         report = judge_all(parts, self._expect)
         changed = [
             one

@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 import torch
 import torch.distributed as dist
 
-from ..errors import StoreError
+from .errors import TrainingError
 
 T = TypeVar("T")
 # All collectives are on tensors in host memory, so the default group needs a gloo half ("cuda:nccl,cpu:gloo").
@@ -19,30 +19,36 @@ def everyone(do: Callable[[], T]) -> list[T]:
     """Run `do` on every rank and return the results of all, by rank.
 
     Raises:
-        StoreError: on every rank, with the words of the first rank that failed so.
+        TrainingError: on every rank, what the first rank that failed so has raised.
     """
-    mine: T | StoreError
+    mine: T | TrainingError
     try:
         mine = do()
-    except StoreError as error:
+    except TrainingError as error:
         mine = error
-    found: list[T | StoreError | None] = [None] * dist.get_world_size()
-    dist.all_gather_object(found, mine)
+    found = gathered(mine)
     for one in found:
-        if isinstance(one, StoreError):
+        if isinstance(one, TrainingError):
             raise one
     return cast(list[T], found)
 
 
+def gathered(mine: T, group: dist.ProcessGroup | None = None) -> list[T]:
+    """Return what each rank of a group gave, by rank, on every rank; None: the default group."""
+    found: list[T | None] = [None] * dist.get_world_size(group)
+    dist.all_gather_object(found, mine, group=group)
+    return cast(list[T], found)
+
+
 def each(do: Callable[[], T]) -> T:
-    """Run `do` on every rank and return this rank's own result, which does not travel. Raises StoreError on every rank."""
+    """Run `do` on every rank and return this rank's own result, which does not travel. Raises TrainingError on every rank."""
     kept: list[T] = []
     everyone(lambda: kept.append(do()))
     return kept[0]
 
 
 def first_rank(do: Callable[[], T]) -> T:
-    """Run `do` on rank 0 alone and return its result on every rank. Raises StoreError on every rank."""
+    """Run `do` on rank 0 alone and return its result on every rank. Raises TrainingError on every rank."""
     return cast(T, everyone(do if dist.get_rank() == 0 else _nothing)[0])
 
 
