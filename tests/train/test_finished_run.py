@@ -15,6 +15,7 @@ from workloads.train.errors import UsageError
 from workloads.train.prepare import refuse_other_data
 from workloads.train.recorder import TRANSPORT, Recorder
 from workloads.train.trainer import Outcome
+from workloads.train.transport.gate import checking
 
 pytestmark = pytest.mark.xdist_group("ranks")
 
@@ -70,7 +71,10 @@ def test_a_run_that_goes_on_compares_with_what_was_before_its_first_step(two: Ra
 
 
 def test_a_run_that_failed_has_a_record_that_says_so(tmp_path: Path) -> None:
-    found = written(learning(tmp_path), Heard(), None, "rank 1 died: SIGKILL")
+    heard = Heard()
+    # A try has begun to look at its network, and has found nothing out.
+    heard.emit(checking("run"))
+    found = written(learning(tmp_path), heard, None, "rank 1 died: SIGKILL")
     assert found["verdict"] == {"status": "failed", "reasons": ["rank 1 died: SIGKILL"]}
     assert found["transport"] is None
 

@@ -37,7 +37,7 @@ class Recorder:
         match told["event"]:
             case "plan":
                 self._plan = told
-            case "transport":
+            case "transport" if "verdict" in told:
                 self._transport = {key: value for key, value in told.items() if key != "event"}
             case "resume":
                 self._resumed.append(told)
